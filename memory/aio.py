@@ -1,0 +1,68 @@
+"""The facade for asynchronous callers: the same methods, each run in a worker thread.
+
+SQLite, FAISS and the encoder release the interpreter while they work, so that the event loop stays free.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from types import TracebackType
+from typing import Concatenate, ParamSpec, TypeVar
+
+from .memory import Memory
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _threaded(
+    method: Callable[Concatenate[Memory, P], R],
+) -> Callable[Concatenate[AsyncMemory, P], Awaitable[R]]:
+    @wraps(method)
+    async def call(self: AsyncMemory, *args: P.args, **kwargs: P.kwargs) -> R:
+        return await asyncio.to_thread(method, self.memory, *args, **kwargs)
+
+    return call
+
+
+class AsyncMemory:
+    """`Memory` with every method awaitable; see there for arguments and results."""
+
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
+
+    add = _threaded(Memory.add)
+    process = _threaded(Memory.process)
+    operation = _threaded(Memory.operation)
+    search = _threaded(Memory.search)
+    context = _threaded(Memory.context)
+    get = _threaded(Memory.get)
+    list = _threaded(Memory.list)
+    history = _threaded(Memory.history)
+    scopes = _threaded(Memory.scopes)
+    timeline = _threaded(Memory.timeline)
+    vocabulary = _threaded(Memory.vocabulary)
+    namespaces = _threaded(Memory.namespaces)
+    status = _threaded(Memory.status)
+    relabel = _threaded(Memory.relabel)
+    rename = _threaded(Memory.rename)
+    merge = _threaded(Memory.merge)
+    unmerge = _threaded(Memory.unmerge)
+    split = _threaded(Memory.split)
+    delete = _threaded(Memory.delete)
+    delete_all = _threaded(Memory.delete_all)
+    erase = _threaded(Memory.erase)
+    export = _threaded(Memory.export)
+    import_ = _threaded(Memory.import_)
+    reembed = _threaded(Memory.reembed)
+    close = _threaded(Memory.close)
+
+    async def __aenter__(self) -> AsyncMemory:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()

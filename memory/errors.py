@@ -1,0 +1,100 @@
+"""Everything that intentmem raises on purpose.
+
+::
+
+    IntentMemError
+    ├── InputError            the caller's mistake; names the field and the remedy; nothing was stored
+    │   ├── UnknownNamespaceError
+    │   └── NotFoundError
+    ├── StoreError            the file or its disk: read-only, full, of a newer version, not a memory
+    │   ├── CorruptIndexError a vector index that does not match SQLite (rebuilt automatically where possible)
+    │   └── BusyError         another process held the file for longer than the time-out
+    ├── EmbedderError         the encoder failed or returned vectors of the wrong shape
+    │   └── EmbedderMismatchError   stored vectors come from another encoder: run `reembed`
+    ├── DecisionError         a decider returned something outside its task's label space
+    └── MissingExtraError     an optional dependency is absent; carries the exact install line
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, metadata
+
+
+class IntentMemError(Exception):
+    """Base of every error that intentmem raises on purpose."""
+
+
+class InputError(IntentMemError, ValueError):
+    """An argument is unusable. Nothing was stored.
+
+    `field` is the argument's name as the caller knows it, for example ``messages[3].time``.
+    """
+
+    def __init__(self, field: str, problem: str, remedy: str = "") -> None:
+        self.field = field
+        self.problem = problem
+        self.remedy = remedy
+        super().__init__(f"{field}: {problem}" + (f" ({remedy})" if remedy else ""))
+
+
+class UnknownNamespaceError(InputError):
+    """A read, or a strict write, names a namespace that does not exist."""
+
+    def __init__(self, namespace: str, known: list[str]) -> None:
+        shown = ", ".join(repr(name) for name in known[:5]) or "none yet"
+        super().__init__("namespace", f"{namespace!r} does not exist", f"known namespaces: {shown}; add() creates one")
+
+
+class NotFoundError(InputError):
+    """An id that is not in the namespace."""
+
+
+class StoreError(IntentMemError):
+    """The memory file cannot be used as asked."""
+
+
+class CorruptIndexError(StoreError):
+    """A vector index on disk does not match its checksum or SQLite."""
+
+
+class BusyError(StoreError):
+    """Another process held the memory file for longer than the configured time-out."""
+
+
+class EmbedderError(IntentMemError):
+    """The encoder failed, or returned vectors of the wrong shape."""
+
+
+class EmbedderMismatchError(EmbedderError):
+    """Stored vectors and the configured encoder do not belong together."""
+
+    def __init__(self, stored: str, configured: str) -> None:
+        self.stored = stored
+        self.configured = configured
+        super().__init__(
+            f"the stored vectors were made by {stored}, the configured embedder is {configured}; searching one "
+            "with the other would return noise. Configure the former embedder again, or run `intentmem reembed` "
+            "(it can be interrupted and resumed; the old vectors stay until it has finished)"
+        )
+
+
+class DecisionError(IntentMemError):
+    """A decider returned something outside the label space of its task."""
+
+
+class MissingExtraError(IntentMemError, ImportError):
+    """An optional dependency is not installed."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        self.extra = extra
+        known = _declared_extras()
+        assert not known or extra in known, f"the extra {extra!r} is not declared by the distribution"
+        super().__init__(f'{package} is not installed: pip install "intentmem[{extra}]"')
+
+
+def _declared_extras() -> list[str]:
+    """Extras as the installed metadata declares them, so that a message cannot name one that is gone."""
+    try:
+        return metadata("intentmem").get_all("Provides-Extra") or []
+    except PackageNotFoundError:
+        return []

@@ -1,0 +1,356 @@
+"""The facade: one object that remembers and finds.
+
+Arguments and results follow mem0's conventions where those exist: `messages` is a string, a message or a list of OpenAI messages; the
+owner is given by `user_id`, `agent_id` and `run_id` (or `namespace`); lists come as ``{"results": [...]}``. Unknown
+arguments raise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypedDict, Unpack
+
+from . import exchange, inspection, results
+from .addressing import DEFAULT_TRAJECTORY, Address, address
+from .curation import Curation, selected_turns
+from .errors import InputError
+from .protocols import Clock, Decider, Embedder, Writer
+from .read.request import SearchRequest, parse_filters, parse_recipe
+from .read.searcher import Searcher
+from .store import Store
+from .types import Filters, Turn
+from .write.intake import Intake, Receipt
+from .write.messages import Messages, parse_messages, parse_time
+from .write.pipeline import Pipeline, Progress
+
+TimeLike = datetime | str | float
+
+
+class Owner(TypedDict, total=False):
+    """Whose memory: `namespace`, or `user_id` and `agent_id`; `run_id` or `session` for one sitting of it."""
+
+    namespace: str
+    user_id: str
+    agent_id: str
+    run_id: str
+    session: str
+    trajectory: str
+
+
+class SearchOptions(Owner, total=False):
+    """Restrictions and recipe of a search.
+
+    A collection means "any of these". Times are ISO 8601, datetimes, or seconds since 1970; `since` is inclusive, `until`
+    exclusive, `as_of` hides what came after it. `before` is a turn's id: only what was stored before it is searched.
+    Scopes, events and entity types are given by name or id.
+    """
+
+    recipe: str
+    before: str
+    roles: Sequence[str]
+    speakers: Sequence[str]
+    scopes: Sequence[str]
+    events: Sequence[str]
+    entity_types: Sequence[str]
+    since: TimeLike
+    until: TimeLike
+    as_of: TimeLike
+    query_time: TimeLike
+
+
+class Memory:
+    """Long-term memory in one folder. Usable from several threads; several processes may share the folder.
+
+    Args:
+        store, embedder, decider, writer, clock: the seams; `intentmem.serving.open_memory` puts the usual ones in.
+        strict_namespaces: a write to a namespace that does not exist raises instead of creating it.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        embedder: Embedder,
+        decider: Decider,
+        writer: Writer,
+        clock: Clock,
+        strict_namespaces: bool = False,
+    ) -> None:
+        self.store = store
+        self.embedder = embedder
+        self.clock = clock
+        self._strict = strict_namespaces
+        self._intake = Intake(store, clock)
+        self._curation = Curation(store)
+        self.pipeline = Pipeline(store, embedder, decider, writer)
+        self.searcher = Searcher(store, embedder, decider)
+
+    # Writing
+
+    def add(
+        self,
+        messages: Messages,
+        *,
+        metadata: dict[str, Any] | None = None,
+        time: TimeLike | None = None,
+        idempotency_key: str | None = None,
+        wait: bool = True,
+        **owner: Unpack[Owner],
+    ) -> results.AddResult:
+        """Remember messages.
+
+        The turns are on the disk, and found by their words, before anything else happens: that is the acknowledgement. Embedding and
+        labelling follow: at once (`wait`), or at the next `process()`. If they fail, the result says so, the turns stay searchable,
+        and `process()` resumes.
+
+        Args:
+            messages: a string (one user turn), a message, or a list of them.
+            metadata: added to every turn's own.
+            time: of the turns that bring none, and then of those after them.
+            idempotency_key: the same one twice is acknowledged with the first operation. Without one, a write that repeats the one
+                directly before it is taken for a retry.
+
+        Raises:
+            InputError: an unusable field, by name; nothing is stored.
+        """
+        place = address(**owner)
+        turns = parse_messages(messages)
+        default = parse_time(time, "time")
+        turns = [results.completed(turn, metadata, default, place.session) for turn in turns]
+        namespace = self.store.namespaces.ordinal(place.namespace) if self._strict else self._created(place)
+        receipt = self._intake.accept(namespace, place.trajectory or DEFAULT_TRAJECTORY, turns, idempotency_key)
+        if wait and receipt.operation is not None and receipt.operation.status != "done":
+            self.pipeline.run(namespace)
+        return results.added(self.store, namespace, receipt)
+
+    def process(
+        self,
+        namespace: str | None = None,
+        on_progress: Callable[[Progress], None] | None = None,
+        retry_failed: bool = False,
+    ) -> int:
+        """Embed and label what is pending, of one namespace or of all; returns the number of turns done.
+
+        `retry_failed` gives operations that used up their attempts new ones.
+        """
+        names = self.store.namespaces.names() if namespace is None else [namespace]
+        done = 0
+        for ordinal in [self.store.namespaces.ordinal(name) for name in names]:
+            if retry_failed:
+                with self.store.database.write() as connection:
+                    self.store.operations.reset_attempts(connection, ordinal)
+            done += self.pipeline.run(ordinal, on_progress)
+        return done
+
+    def operation(self, operation_id: str, **owner: Unpack[Owner]) -> results.OperationResult:
+        """State of an acknowledged write."""
+        place = address(**owner)
+        return results.operation(
+            self.store.operations.get(self.store.namespaces.ordinal(place.namespace), operation_id)
+        )
+
+    # Reading
+
+    def search(
+        self,
+        query: str,
+        *,
+        limit: int = 10,
+        group_by: str | None = None,
+        explain: bool = False,
+        **options: Unpack[SearchOptions],
+    ) -> results.SearchResult:
+        """Find the turns that answer a question, best first.
+
+        Args:
+            query: a question or any text.
+            limit: number of results, 1 to 10,000.
+            group_by: "session", "episode" or "scope" returns ranked groups with their best turns instead of turns.
+            explain: adds the plan, and for each hit the facets matched and every signal's value and share.
+            options: owner, recipe ("fused", "stitch", "dense", "lexical") and filters.
+
+        Raises:
+            InputError: naming the unusable argument.
+            UnknownNamespaceError: nothing was ever stored there.
+            EmbedderMismatchError: stored vectors come from another embedder.
+        """
+        request = self._request(query, options, limit=limit, group_by=group_by, explain=explain)
+        return results.searched(self.searcher.search(request), self.store, request)
+
+    def context(
+        self, query: str, *, budget: int = 4096, explain: bool = False, **options: Unpack[SearchOptions]
+    ) -> results.ContextResult:
+        """Original turns that answer a question, as quoted text for a model, within a budget of tokens.
+
+        Turns are grouped by episode in time order, each with speaker, date and id.
+
+        Args:
+            query: a question or any text.
+            budget: tokens at most, counted by the embedder's tokenizer.
+        """
+        request = self._request(query, options, budget=budget, explain=explain)
+        return self.searcher.context(request)
+
+    def get(self, turn_id: str, **owner: Unpack[Owner]) -> results.TurnResult:
+        """One turn with its intent and snippet."""
+        ordinal, _ = self._known(owner)
+        return results.turns(self.store, ordinal, [self.store.turns.get(ordinal, turn_id)])[0]
+
+    def list(self, *, limit: int = 100, offset: int = 0, **options: Unpack[SearchOptions]) -> results.ListResult:
+        """Stored turns in order of arrival, filtered as `search` filters."""
+        ordinal, filters = self._filtered(options)
+        turns = selected_turns(self.store, ordinal, filters)
+        page = turns[offset : offset + limit]
+        return {"results": results.turns(self.store, ordinal, page), "total": len(turns)}
+
+    def history(self, turn_id: str, **owner: Unpack[Owner]) -> results.ListResult:
+        """The turns of the same scope, in time order: how the matter of one turn developed."""
+        ordinal, _ = self._known(owner)
+        turns = inspection.scope_history(self.store, ordinal, self.store.turns.get(ordinal, turn_id))
+        return {"results": results.turns(self.store, ordinal, turns), "total": len(turns)}
+
+    def scopes(self, **owner: Unpack[Owner]) -> dict[str, Any]:
+        """Scopes with their gists, sizes, spans of time and episodes."""
+        return inspection.scopes(self.store, self._known(owner)[0])
+
+    def timeline(self, *, scope: str | None = None, **owner: Unpack[Owner]) -> dict[str, Any]:
+        """Episodes in time order, of all scopes or of one."""
+        return inspection.timeline(self.store, self._known(owner)[0], scope)
+
+    def vocabulary(self, kind: str = "event", **owner: Unpack[Owner]) -> dict[str, Any]:
+        """Labels of a vocabulary in use, with how many turns carry each."""
+        return inspection.vocabulary(self.store, self._known(owner)[0], kind)
+
+    def namespaces(self) -> list[str]:
+        """Names of all namespaces."""
+        return self.store.namespaces.names()
+
+    def status(self, namespace: str | None = None) -> dict[str, Any]:
+        """Counts, vectors against turns, operations pending and failed, usage, by namespace."""
+        names = self.store.namespaces.names() if namespace is None else [namespace]
+        return inspection.status(self.store, self.embedder, names)
+
+    # Setting right
+
+    def relabel(
+        self,
+        turn_ids: str | Sequence[str],
+        *,
+        scope: str | None = None,
+        events: Sequence[str] | None = None,
+        entity_types: Sequence[str] | None = None,
+        **owner: Unpack[Owner],
+    ) -> int:
+        """Set labels of turns by hand; deciders never overwrite them. Returns the number of turns."""
+        ordinal, _ = self._known(owner)
+        return self._curation.relabel(ordinal, self._turns(ordinal, turn_ids), scope, events, entity_types)
+
+    def rename(self, kind: str, old: str, new: str, **owner: Unpack[Owner]) -> str:
+        """Rename a scope, event or entity type; returns its id."""
+        return self._curation.rename(self._known(owner)[0], kind, old, new)
+
+    def merge(self, kind: str, sources: str | Sequence[str], target: str, **owner: Unpack[Owner]) -> str:
+        """Merge scopes, events or entity types into one; `unmerge` restores them. Returns the target's id."""
+        names = [sources] if isinstance(sources, str) else sources
+        return self._curation.merge(self._known(owner)[0], kind, names, target)
+
+    def unmerge(self, kind: str, name: str, **owner: Unpack[Owner]) -> str:
+        """Undo a merge."""
+        return self._curation.unmerge(self._known(owner)[0], kind, name)
+
+    def split(self, scope: str, turn_ids: str | Sequence[str], new_name: str, **owner: Unpack[Owner]) -> str:
+        """Move turns out of a scope into a new one; returns the new scope's id."""
+        ordinal, _ = self._known(owner)
+        return self._curation.split(ordinal, scope, self._turns(ordinal, turn_ids), new_name)
+
+    def delete(self, turn_ids: str | Sequence[str], **owner: Unpack[Owner]) -> int:
+        """Delete turns with all that hangs on them. Their text is not stored again from a quotation by others.
+
+        Raises:
+            NotFoundError: an id that is not there; nothing is deleted.
+        """
+        ordinal, _ = self._known(owner)
+        turns = self._turns(ordinal, turn_ids)
+        with self.store.database.write() as connection:
+            self.store.remove_turns(connection, ordinal, turns, bury=True)
+        return len(turns)
+
+    def delete_all(self, **options: Unpack[SearchOptions]) -> int:
+        """Delete every turn that matches; an owner is required. Returns the number of turns."""
+        ordinal, filters = self._filtered(options)
+        turns = selected_turns(self.store, ordinal, filters)
+        with self.store.database.write() as connection:
+            self.store.remove_turns(connection, ordinal, turns, bury=True)
+        return len(turns)
+
+    def erase(self, **owner: Unpack[Owner]) -> dict[str, Any]:
+        """Erase a namespace, or one session or trajectory of it, without trace: nothing of it stays on the disk.
+
+        Returns a report that names every place and how much was removed from it, and what lies outside (exports).
+        """
+        ordinal, place = self._known(owner)
+        return inspection.erase(self.store, ordinal, place)
+
+    def export(self, path: Path | str, **owner: Unpack[Owner]) -> dict[str, int]:
+        """Write a namespace as JSONL, labels and history included; returns the number of lines by kind."""
+        return exchange.export(self.store, self._known(owner)[0], Path(path))
+
+    def import_(self, path: Path | str, **owner: Unpack[Owner]) -> dict[str, int]:
+        """Read an export into a namespace, without deciding anything again; embeds what the export has no vectors of."""
+        place = address(**owner)
+        counts = exchange.import_(self.store, self._created(place), Path(path))
+        self.pipeline.run(self.store.namespaces.ordinal(place.namespace))
+        return counts
+
+    def reembed(self, on_progress: Callable[[Progress], None] | None = None) -> int:
+        """Encode every namespace with the configured embedder; resumable; the old vectors serve until each is complete."""
+        return self.pipeline.reembed(on_progress)
+
+    def close(self) -> None:
+        """Save the indexes and close the files."""
+        self.store.close()
+
+    def __enter__(self) -> Memory:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _created(self, place: Address) -> int:
+        return self.store.namespaces.create(place.namespace)
+
+    def _known(self, owner: Owner) -> tuple[int, Address]:
+        place = address(**owner)
+        return self.store.namespaces.ordinal(place.namespace), place
+
+    def _filtered(self, options: SearchOptions) -> tuple[int, Filters]:
+        place, filters = parse_filters(options)
+        return self.store.namespaces.ordinal(place.namespace), filters
+
+    def _turns(self, namespace: int, ids: str | Iterable[str]) -> list[Turn]:
+        wanted = [ids] if isinstance(ids, str) else list(ids)
+        if not wanted:
+            raise InputError("turn_ids", "is empty")
+        return [self.store.turns.get(namespace, turn_id) for turn_id in dict.fromkeys(wanted)]
+
+    def _request(self, query: str, options: SearchOptions, **rest: Any) -> SearchRequest:
+        place, filters = parse_filters(options)
+        ordinal = self.store.namespaces.ordinal(place.namespace)
+        before = options.get("before")
+        return SearchRequest(
+            query=query,
+            namespace=ordinal,
+            namespace_name=place.namespace,
+            filters=filters,
+            recipe=parse_recipe(options.get("recipe")),
+            query_time=parse_time(options.get("query_time"), "query_time"),
+            before_row=self.store.turns.get(ordinal, before).row if before else None,
+            **rest,
+        )
+
+
+__all__ = ["Memory", "Owner", "Receipt", "SearchOptions"]

@@ -1,0 +1,93 @@
+"""The seams: what the pipeline needs from an encoder, a decider, a writer and a clock.
+
+Each has a real implementation elsewhere (an encoder and students in `distill`, a served model in `serving`) and one
+that needs no model in this package (`hashing`, `deciders`, `write.extractive`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Literal, Protocol
+
+from .tasks import Decision, Item, Task
+from .types import Fingerprint, Mention, Snippet, Turn, Vector
+
+TextKind = Literal["query", "passage", "label"]
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors."""
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        """What made the vectors: it stands on each one that is stored."""
+        ...
+
+    def encode(self, texts: Sequence[str], kind: TextKind) -> Vector:
+        """Encode to (N, D) float32, one row a text, in order. The profile's prefix for `kind` is applied here.
+
+        A text longer than the model's window is encoded as overlapping windows and averaged, never cut silently.
+
+        Raises:
+            EmbedderError: the encoder failed or returned another shape.
+        """
+        ...
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """Tokens of each text by the encoder's own tokenizer, special tokens left out."""
+        ...
+
+
+class Decider(Protocol):
+    """Answers tasks, always in batches."""
+
+    @property
+    def name(self) -> str:
+        """Who decides; it stands on every decision."""
+        ...
+
+    def decide(self, task: Task, items: Sequence[Item]) -> list[Decision]:
+        """Decide each item; results in order.
+
+        Raises:
+            DecisionError: the task is not one that this decider can answer.
+        """
+        ...
+
+
+class Writer(Protocol):
+    """Generates the texts that the pipeline needs."""
+
+    @property
+    def name(self) -> str:
+        """Who writes; it stands on every text."""
+        ...
+
+    def ground(self, turn: Turn, known: Sequence[Mention]) -> Snippet:
+        """Resolve the references of a turn against entities named earlier in its scope, oldest first."""
+        ...
+
+    def name_scope(self, turn: Turn, taken: Sequence[str]) -> str:
+        """Name a new scope from the turn that opens it, unlike any name in `taken`."""
+        ...
+
+    def name_label(self, turn: Turn, kind: str, taken: Sequence[str]) -> tuple[str, str]:
+        """Name and describe a new event or entity type from a turn that no known one fits; ("", "") to decline."""
+        ...
+
+    def gist(self, previous: str, turn: Turn) -> str:
+        """The running gist of a scope after one more of its turns."""
+        ...
+
+    def summarise(self, turns: Sequence[Turn]) -> str:
+        """Summary of a closed episode."""
+        ...
+
+
+class Clock(Protocol):
+    """The present."""
+
+    def now(self) -> datetime:
+        """The present instant, timezone-aware."""
+        ...

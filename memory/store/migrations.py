@@ -1,0 +1,151 @@
+"""The schema, as numbered steps that are only ever appended to.
+
+Each step runs in one transaction together with the record that it ran: a kill leaves the file at a whole version.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+
+from ..errors import StoreError
+
+_DATA_MODEL = """
+CREATE TABLE setting (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE namespace (
+  ordinal INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE,
+  epoch INTEGER NOT NULL DEFAULT 0, created REAL NOT NULL);
+CREATE TABLE operation (
+  id TEXT PRIMARY KEY, namespace INTEGER NOT NULL REFERENCES namespace(ordinal) ON DELETE CASCADE,
+  key TEXT NOT NULL, digest TEXT NOT NULL, trajectory TEXT NOT NULL, status TEXT NOT NULL, stage TEXT NOT NULL,
+  done_row INTEGER NOT NULL, last_row INTEGER NOT NULL, turns INTEGER NOT NULL, seen INTEGER NOT NULL DEFAULT 1,
+  attempts INTEGER NOT NULL DEFAULT 0, error TEXT, created REAL NOT NULL, updated REAL NOT NULL,
+  UNIQUE (namespace, key));
+CREATE INDEX operation_open ON operation (status, created);
+CREATE INDEX operation_latest ON operation (namespace, trajectory, created);
+CREATE TABLE turn (
+  row INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL,
+  namespace INTEGER NOT NULL REFERENCES namespace(ordinal) ON DELETE CASCADE,
+  trajectory TEXT NOT NULL, seq INTEGER NOT NULL, role TEXT NOT NULL, speaker TEXT,
+  time REAL NOT NULL, utc_offset INTEGER NOT NULL, time_source TEXT NOT NULL, session TEXT,
+  text TEXT NOT NULL, terms INTEGER NOT NULL, asks REAL NOT NULL,
+  attachments TEXT NOT NULL, meta TEXT NOT NULL, source_id TEXT,
+  digest BLOB NOT NULL, operation TEXT NOT NULL,
+  UNIQUE (namespace, id), UNIQUE (namespace, trajectory, seq));
+CREATE UNIQUE INDEX turn_source ON turn (namespace, trajectory, source_id) WHERE source_id IS NOT NULL;
+CREATE INDEX turn_of_namespace ON turn (namespace, row);
+CREATE INDEX turn_digest ON turn (namespace, digest);
+CREATE INDEX turn_operation ON turn (operation, row);
+CREATE TABLE scope (
+  row INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL,
+  namespace INTEGER NOT NULL REFERENCES namespace(ordinal) ON DELETE CASCADE,
+  label TEXT NOT NULL, gist TEXT NOT NULL, parent TEXT, canonical TEXT, by_hand INTEGER NOT NULL DEFAULT 0,
+  decided_by TEXT NOT NULL, UNIQUE (namespace, id));
+CREATE TABLE label (
+  row INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL,
+  namespace INTEGER NOT NULL REFERENCES namespace(ordinal) ON DELETE CASCADE,
+  kind TEXT NOT NULL, name TEXT NOT NULL, description TEXT NOT NULL, parent TEXT, canonical TEXT,
+  origin TEXT NOT NULL, decided_by TEXT NOT NULL, UNIQUE (namespace, id));
+CREATE TABLE intent (
+  row INTEGER PRIMARY KEY AUTOINCREMENT,
+  turn INTEGER NOT NULL UNIQUE REFERENCES turn(row) ON DELETE CASCADE,
+  namespace INTEGER NOT NULL REFERENCES namespace(ordinal) ON DELETE CASCADE,
+  scope TEXT NOT NULL, scope_probability REAL NOT NULL, move TEXT NOT NULL,
+  events TEXT NOT NULL, entity_types TEXT NOT NULL, decided_by TEXT NOT NULL, by_hand INTEGER NOT NULL DEFAULT 0);
+CREATE INDEX intent_of_namespace ON intent (namespace, row);
+CREATE INDEX intent_of_scope ON intent (namespace, scope);
+CREATE TABLE snippet (
+  turn INTEGER PRIMARY KEY REFERENCES turn(row) ON DELETE CASCADE,
+  namespace INTEGER NOT NULL REFERENCES namespace(ordinal) ON DELETE CASCADE,
+  grounded TEXT NOT NULL, summary TEXT NOT NULL, refs TEXT NOT NULL, mentions TEXT NOT NULL, decided_by TEXT NOT NULL);
+CREATE TABLE episode (
+  row INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL,
+  namespace INTEGER NOT NULL REFERENCES namespace(ordinal) ON DELETE CASCADE,
+  trajectory TEXT NOT NULL, scope TEXT NOT NULL, first_seq INTEGER NOT NULL, last_seq INTEGER NOT NULL,
+  summary TEXT NOT NULL, closed INTEGER NOT NULL, decided_by TEXT NOT NULL,
+  UNIQUE (namespace, id));
+CREATE INDEX episode_place ON episode (namespace, trajectory, first_seq);
+CREATE TABLE record (
+  id TEXT NOT NULL, namespace INTEGER NOT NULL REFERENCES namespace(ordinal) ON DELETE CASCADE,
+  entity TEXT NOT NULL, entity_type TEXT, property TEXT NOT NULL, value TEXT NOT NULL, condition TEXT,
+  modality TEXT NOT NULL, valid_time TEXT, speaker TEXT, episode TEXT, evidence TEXT NOT NULL,
+  confidence REAL NOT NULL, decided_by TEXT NOT NULL, PRIMARY KEY (namespace, id));
+CREATE INDEX record_key ON record (namespace, entity, property);
+CREATE TABLE state (
+  id TEXT NOT NULL, namespace INTEGER NOT NULL REFERENCES namespace(ordinal) ON DELETE CASCADE,
+  key TEXT NOT NULL, version INTEGER NOT NULL, value TEXT NOT NULL, valid_from REAL, valid_to REAL,
+  status TEXT NOT NULL, confidence REAL NOT NULL, evidence TEXT NOT NULL, decided_by TEXT NOT NULL,
+  PRIMARY KEY (namespace, id), UNIQUE (namespace, key, version));
+CREATE TABLE link (
+  id TEXT NOT NULL, namespace INTEGER NOT NULL REFERENCES namespace(ordinal) ON DELETE CASCADE,
+  source TEXT NOT NULL, target TEXT NOT NULL, type TEXT NOT NULL, direction TEXT NOT NULL,
+  confidence REAL NOT NULL, trust TEXT NOT NULL, evidence TEXT NOT NULL, decided_by TEXT NOT NULL,
+  PRIMARY KEY (namespace, id));
+CREATE TABLE embedding (
+  row INTEGER PRIMARY KEY AUTOINCREMENT,
+  namespace INTEGER NOT NULL REFERENCES namespace(ordinal) ON DELETE CASCADE,
+  view TEXT NOT NULL, fingerprint TEXT NOT NULL, owner INTEGER NOT NULL, vector BLOB NOT NULL,
+  UNIQUE (namespace, view, fingerprint, owner));
+CREATE TABLE progress (
+  namespace INTEGER NOT NULL REFERENCES namespace(ordinal) ON DELETE CASCADE, key TEXT NOT NULL, value TEXT NOT NULL,
+  PRIMARY KEY (namespace, key)) WITHOUT ROWID;
+CREATE TABLE usage (
+  namespace INTEGER NOT NULL REFERENCES namespace(ordinal) ON DELETE CASCADE,
+  operation TEXT NOT NULL, task TEXT NOT NULL, decider TEXT NOT NULL, calls INTEGER NOT NULL,
+  items INTEGER NOT NULL, tokens INTEGER NOT NULL, seconds REAL NOT NULL,
+  PRIMARY KEY (namespace, operation, task, decider)) WITHOUT ROWID;
+CREATE TABLE tombstone (
+  namespace INTEGER NOT NULL, digest BLOB NOT NULL, created REAL NOT NULL,
+  PRIMARY KEY (namespace, digest)) WITHOUT ROWID;
+CREATE VIRTUAL TABLE lexical USING fts5 (text, meta, content='', tokenize='ascii');
+CREATE VIRTUAL TABLE lexical_terms USING fts5vocab (lexical, 'instance');
+"""
+
+MIGRATIONS: tuple[str, ...] = (_DATA_MODEL,)
+"""SQL of version 1, 2, ...: append only."""
+
+
+def migrate(connection: sqlite3.Connection) -> int:
+    """Bring a file to the newest version; returns it.
+
+    Raises:
+        StoreError: the file was written by a newer release.
+    """
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        connection.execute("CREATE TABLE IF NOT EXISTS migration (version INTEGER PRIMARY KEY, ran REAL NOT NULL)")
+        done: int = connection.execute("SELECT coalesce(max(version), 0) FROM migration").fetchone()[0]
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    if done > len(MIGRATIONS):
+        raise StoreError(f"the memory file has schema {done}, this release knows {len(MIGRATIONS)}: upgrade intentmem")
+    for version in range(done + 1, len(MIGRATIONS) + 1):
+        _step(connection, version)
+    return len(MIGRATIONS)
+
+
+def _step(connection: sqlite3.Connection, version: int) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        # Another process may have run the step while this one waited for the lock.
+        if not connection.execute("SELECT 1 FROM migration WHERE version = ?", (version,)).fetchone():
+            for statement in _statements(MIGRATIONS[version - 1]):
+                connection.execute(statement)
+            connection.execute("INSERT INTO migration VALUES (?, ?)", (version, time.time()))
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+
+
+def _statements(script: str) -> list[str]:
+    """Split a script into statements; `executescript` would commit the transaction around it."""
+    statements, current = [], ""
+    for line in script.splitlines():
+        current += line + "\n"
+        if sqlite3.complete_statement(current):
+            statements.append(current.strip())
+            current = ""
+    return [s for s in statements if s]

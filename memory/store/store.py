@@ -1,0 +1,146 @@
+"""The store as one object: a SQLite file, the words and vectors over it, and what removes from all of them at once."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+import sqlite3
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from filelock import FileLock
+
+from ..types import Reference, Turn
+from .database import Database
+from .embeddings import Embeddings
+from .labels import Labels
+from .lexical import LexicalIndex, fold
+from .namespaces import Namespaces
+from .operations import Operations
+from .turns import Turns
+
+_SENTENCE = re.compile(r"(?<=[.!?。！？])\s*|\n+")
+_MIN_QUOTE = 12
+
+
+class Store:
+    """Everything under one folder: `memory.sqlite3`, its log, the index generations and the worker lock.
+
+    Args:
+        folder: where it all lives; created where absent.
+        busy_seconds: how long a write waits for another process.
+
+    Raises:
+        StoreError: the folder or file cannot be used.
+    """
+
+    def __init__(self, folder: Path, busy_seconds: float = 60.0) -> None:
+        self.folder = folder
+        self.database = Database(folder / "memory.sqlite3", busy_seconds)
+        self.lexical = LexicalIndex(self.database)
+        self.namespaces = Namespaces(self.database)
+        self.turns = Turns(self.database, self.lexical)
+        self.labels = Labels(self.database)
+        self.operations = Operations(self.database)
+        self.embeddings = Embeddings(self.database, self.namespaces, folder / "indexes")
+        self.worker_lock = FileLock(folder / "worker.lock", thread_local=False)
+        self._salt = self._secret("tombstone_salt")
+
+    def remove_turns(self, connection: sqlite3.Connection, namespace: int, turns: Sequence[Turn], bury: bool) -> None:
+        """Remove turns with their words, vectors, labels and snippets, and what only they supported.
+
+        `bury` keeps a keyed digest of what was said, so that the text is not stored again from a quotation.
+        """
+        grounded = self.labels.snippets(namespace, [turn.row for turn in turns])
+        for turn in turns:
+            if turn.row in grounded:
+                self.lexical.remove(connection, namespace, -turn.row, grounding_words(grounded[turn.row].references))
+            if bury:
+                for digest in {self._buried(namespace, part) for part in [turn.text, *quotable(turn.text)]}:
+                    connection.execute(
+                        "INSERT OR REPLACE INTO tombstone VALUES (?, ?, ?)", (namespace, digest, time.time())
+                    )
+            connection.execute(
+                "DELETE FROM embedding WHERE namespace = ? AND view IN ('turn', 'grounded') AND owner = ?",
+                (namespace, turn.row),
+            )
+            self.turns.remove(connection, namespace, turn)
+        self._remove_orphans(connection, namespace)
+        self.namespaces.bump(connection, namespace)
+
+    def _remove_orphans(self, connection: sqlite3.Connection, namespace: int) -> None:
+        connection.execute(
+            "DELETE FROM episode WHERE namespace = :n AND NOT EXISTS (SELECT 1 FROM turn t WHERE t.namespace = :n"
+            " AND t.trajectory = episode.trajectory AND t.seq BETWEEN episode.first_seq AND episode.last_seq)",
+            {"n": namespace},
+        )
+        connection.execute(
+            "DELETE FROM scope WHERE namespace = :n AND by_hand = 0"
+            " AND NOT EXISTS (SELECT 1 FROM intent i WHERE i.namespace = :n AND i.scope = scope.id)"
+            " AND NOT EXISTS (SELECT 1 FROM scope c WHERE c.namespace = :n AND scope.id IN (c.canonical, c.parent))",
+            {"n": namespace},
+        )
+        connection.execute(
+            "DELETE FROM operation WHERE namespace = :n AND status = 'done'"
+            " AND NOT EXISTS (SELECT 1 FROM turn WHERE turn.operation = operation.id)",
+            {"n": namespace},
+        )
+
+    def orphans(self, namespace: int) -> dict[str, int]:
+        """Rows that hang on nothing, by table: all zero in a sound file."""
+        count = "SELECT count(*) FROM"
+        queries = {
+            "embedding": f"{count} embedding e WHERE e.namespace = ? AND e.view IN ('turn', 'grounded')"
+            " AND NOT EXISTS (SELECT 1 FROM turn t WHERE t.row = e.owner AND t.namespace = e.namespace)",
+            "intent": f"{count} intent i WHERE i.namespace = ? AND NOT EXISTS (SELECT 1 FROM scope s"
+            " WHERE s.namespace = i.namespace AND s.id = i.scope)",
+            "episode": f"{count} episode e WHERE e.namespace = ? AND NOT EXISTS (SELECT 1 FROM turn t WHERE"
+            " t.namespace = e.namespace AND t.trajectory = e.trajectory AND t.seq BETWEEN e.first_seq AND e.last_seq)",
+        }
+        return {table: int(self.database.read(sql, (namespace,))[0][0]) for table, sql in queries.items()}
+
+    def is_buried(self, namespace: int, text: str) -> bool:
+        """Whether this text was deleted from the namespace."""
+        found = self.database.read(
+            "SELECT 1 FROM tombstone WHERE namespace = ? AND digest = ?", (namespace, self._buried(namespace, text))
+        )
+        return bool(found)
+
+    def has_tombstones(self, namespace: int) -> bool:
+        """Whether anything was ever deleted from the namespace."""
+        return bool(self.database.read("SELECT 1 FROM tombstone WHERE namespace = ? LIMIT 1", (namespace,)))
+
+    def unbury(self, connection: sqlite3.Connection, namespace: int, text: str) -> None:
+        """Forget that a text was deleted: its user has said it again."""
+        for part in {text, *quotable(text)}:
+            connection.execute(
+                "DELETE FROM tombstone WHERE namespace = ? AND digest = ?", (namespace, self._buried(namespace, part))
+            )
+
+    def _buried(self, namespace: int, text: str) -> bytes:
+        # Keyed, so that the file does not confirm a guess of what was deleted to one who has only the digests.
+        message = f"{namespace}\0{' '.join(fold(text).split())}".encode("utf-8", "replace")
+        return hmac.new(self._salt, message, hashlib.sha256).digest()[:16]
+
+    def _secret(self, key: str) -> bytes:
+        with self.database.write() as connection:
+            connection.execute("INSERT OR IGNORE INTO setting VALUES (?, ?)", (key, secrets.token_hex(32)))
+        return bytes.fromhex(self.database.read("SELECT value FROM setting WHERE key = ?", (key,))[0][0])
+
+    def close(self) -> None:
+        """Save the indexes and close the file."""
+        self.embeddings.flush()
+        self.database.close()
+
+
+def quotable(text: str) -> list[str]:
+    """The sentences and lines of a text that are long enough to be recognised as a quotation."""
+    return [part.strip() for part in _SENTENCE.split(text) if len(part.strip()) >= _MIN_QUOTE]
+
+
+def grounding_words(references: Sequence[Reference]) -> str:
+    """The words that grounding adds to a turn: the targets of its references."""
+    return " ".join(reference.target for reference in references)

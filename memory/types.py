@@ -1,0 +1,230 @@
+"""The values that travel between the stages: turns, intents, mentions, hits.
+
+All are frozen. Times are timezone-aware `datetime`s; probabilities and confidences are in [0, 1]; ids are
+stable strings. The names are those of STITCH (turn, scope, event type, entity type), EnSIMem (episode) and
+EMIR2 (link).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vector = NDArray[np.float32]
+"""One vector, (D,) float32, or a matrix of them, (N, D) float32, L2-normalised unless said otherwise."""
+
+ROLES = ("user", "assistant", "system", "tool")
+Role = Literal["user", "assistant", "system", "tool"]
+TimeSource = Literal["given", "inherited", "clock"]
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """Something that came with a turn. Its caption and metadata are searchable; its bytes stay where they are."""
+
+    kind: str = "image"
+    uri: str | None = None
+    caption: str | None = None
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+
+def with_captions(text: str, attachments: tuple[Attachment, ...]) -> str:
+    """A text with the captions of its attachments: what is embedded and indexed."""
+    return "\n".join([text, *(f"[{a.kind}: {a.caption}]" for a in attachments if a.caption)])
+
+
+@dataclass(frozen=True, slots=True)
+class NewTurn:
+    """A turn on its way in.
+
+    `time` None means unknown (it is then inherited from the turn before it in the same call, else taken from the
+    clock, and marked so). `session` is the sitting the turn belongs to: episodes and neighbourhoods do not cross it.
+    `source_id` is the caller's own id: adding the same one twice to a trajectory is a no-op.
+    """
+
+    role: Role
+    text: str
+    speaker: str | None = None
+    time: datetime | None = None
+    session: str | None = None
+    attachments: tuple[Attachment, ...] = ()
+    meta: Mapping[str, Any] = field(default_factory=dict)
+    source_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A stored turn. `row` is its integer key in SQLite and in the vector index, never reused."""
+
+    id: str
+    row: int
+    namespace: str
+    trajectory: str
+    seq: int
+    role: Role
+    text: str
+    speaker: str | None
+    time: datetime
+    time_source: TimeSource
+    session: str | None
+    attachments: tuple[Attachment, ...] = ()
+    meta: Mapping[str, Any] = field(default_factory=dict)
+    source_id: str | None = None
+
+    @property
+    def searchable_text(self) -> str:
+        """The text with the captions of its attachments: what is embedded and indexed."""
+        return with_captions(self.text, self.attachments)
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A label's id with the probability that it applies."""
+
+    id: str
+    probability: float
+
+
+class ScopeMove(StrEnum):
+    """How a turn relates to the scopes before it (STITCH, section 3.1)."""
+
+    CONTINUE = "continue"
+    RETURN = "return"
+    NEW = "new"
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """Contextual intent of one turn: iota = (scope, event types, entity types) (STITCH, section 3)."""
+
+    turn: str
+    scope: Scored
+    move: ScopeMove
+    events: tuple[Scored, ...]
+    entity_types: tuple[Scored, ...]
+    decided_by: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """An entity as one turn names it.
+
+    `start` and `end` are character offsets into the turn's own text. `entity_type` is a lower-case noun for what it
+    is where the text says so ("restaurant", "hotel"), else None. `slot` is the part of a plan it was named under
+    ("day 1", "day 2 dinner"), lower-case, else None.
+    """
+
+    name: str
+    start: int
+    end: int
+    entity_type: str | None = None
+    slot: str | None = None
+    turn: str = ""
+    seq: int = 0
+    speaker: str | None = None
+    role: Role = "user"
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A resolved reference: `text[start:end]` stands for `target`, with a confidence."""
+
+    start: int
+    end: int
+    surface: str
+    target: str
+    kind: Literal["pronoun", "definite", "ordinal", "date"]
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """A turn made readable on its own: m = (step, intent, canonical summary) (STITCH, section 3.2)."""
+
+    turn: str
+    grounded: str
+    summary: str
+    references: tuple[Reference, ...] = ()
+    mentions: tuple[Mention, ...] = ()
+    decided_by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """An entry of a growing vocabulary. `canonical` names the label it was merged into; `parent` the coarser one."""
+
+    id: str
+    kind: str
+    name: str
+    description: str = ""
+    parent: str | None = None
+    canonical: str | None = None
+    origin: Literal["seed", "grown", "hand"] = "grown"
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """A latent goal; it owns any number of non-adjacent episodes."""
+
+    id: str
+    label: str
+    gist: str
+    turns: int
+    parent: str | None = None
+    canonical: str | None = None
+    by_hand: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """A contiguous run of turns of one scope and one session (EnSIMem, section 3)."""
+
+    id: str
+    trajectory: str
+    scope: str
+    first_seq: int
+    last_seq: int
+    summary: str
+    closed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What may be searched. Applied before any cut, so that `limit` results come back where they exist.
+
+    Times are inclusive of `since` and exclusive of `until`; `as_of` hides every turn after that instant. Each of the
+    collections means "any of these"; None means no restriction.
+    """
+
+    roles: tuple[str, ...] | None = None
+    speakers: tuple[str, ...] | None = None
+    trajectories: tuple[str, ...] | None = None
+    sessions: tuple[str, ...] | None = None
+    scopes: tuple[str, ...] | None = None
+    events: tuple[str, ...] | None = None
+    entity_types: tuple[str, ...] | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    as_of: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """What made a vector. Vectors of two fingerprints are never compared."""
+
+    name: str
+    weights: str
+    dimension: int
+    query_prefix: str = ""
+    passage_prefix: str = ""
+    normalised: bool = True
+
+    def __str__(self) -> str:
+        prefixes = f"|{self.query_prefix!r}|{self.passage_prefix!r}" if self.query_prefix or self.passage_prefix else ""
+        return f"{self.name}@{self.weights[:12]}/{self.dimension}{prefixes}" + ("" if self.normalised else "/raw")

@@ -1,0 +1,215 @@
+"""The scopes of one trajectory as they unfold: online, with no look-ahead (STITCH, section 3.1)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from ..tasks import Candidates, Decision, Item
+from ..types import Role, ScopeMove, Vector
+
+WINDOW = 50
+"""Turns before the present one that a decider may see (10 and 100 were worse in the paper)."""
+
+_UNKNOWN_SESSION = 0.5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """The turn to place. `vector` is (D,), L2-normalised; `text` is the turn rendered with its speaker."""
+
+    vector: Vector
+    role: Role
+    time: datetime
+    session: str | None = None
+    text: str = ""
+
+    @property
+    def hours(self) -> float:
+        """Its time in hours since 1970."""
+        return self.time.timestamp() / 3600
+
+
+@dataclass(slots=True)
+class _Known:
+    """What is kept of one scope. `total` is the sum of its turns' unit vectors, (D,)."""
+
+    id: str
+    name: str
+    gist: str
+    total: NDArray[np.float64]
+    size: int
+    last_turn: int
+    last_hours: float
+    sessions: set[str]
+
+
+class ScopeTracker:
+    """What is known of the scopes of one trajectory in one namespace, up to the last turn placed.
+
+    For each turn: `propose` it as an item of the task `scope`, have a decider decide, `apply` the decision; where the
+    answer is None, make a new scope and `open` it. A proposal that is not applied leaves no trace.
+
+    Signals of the candidates, (N,) each: `is_previous`; `age`, turns since the scope was last active; `size`, its turns
+    so far; `same_session`, 1 where it was active in the turn's session, 0 where not, .5 where the turn has no session;
+    `gap_hours` since its last turn; `coherence`, the length of the mean of its unit vectors (times the cosine to its centroid,
+    that is the mean cosine to its turns); `role_assistant`, 1 where the turn is by an assistant or a tool.
+    """
+
+    def __init__(self, namespace: str, trajectory: str) -> None:
+        self.namespace = namespace
+        self.trajectory = trajectory
+        self.turns = 0
+        self.previous: str | None = None
+        self._known: dict[str, _Known] = {}
+        self._centroids: Vector = np.zeros((0, 0), np.float32)
+        self._coherence: NDArray[np.float64] = np.zeros(0)
+        self._window: deque[tuple[str, str]] = deque(maxlen=WINDOW)
+
+    @property
+    def scopes(self) -> tuple[str, ...]:
+        """Ids of the scopes so far, in the order they were opened."""
+        return tuple(self._known)
+
+    def propose(self, step: Step, with_window: bool = False) -> Item:
+        """The turn as an item of the task `scope`, with every scope so far as a candidate.
+
+        `with_window` adds the last 50 turns as texts, which a model reads and a rule does not need.
+        """
+        fields: dict[str, str | list[str]] = {"turn": step.text}
+        if with_window:
+            fields["window"] = [f"[{self._known[scope].name}] {text}" for scope, text in self._window]
+        if self.previous is not None:
+            fields["previous"] = self._known[self.previous].name
+            fields["gist"] = self._known[self.previous].gist
+        return Item(fields, self._candidates(step), step.vector)
+
+    def apply(self, step: Step, decision: Decision) -> tuple[str | None, ScopeMove]:
+        """Place the turn as decided. A None for the scope asks the caller to make one and `open` it: nothing changed yet.
+
+        Raises:
+            InputError: the decision names a scope that is not known here.
+        """
+        if not decision.labels:
+            return None, ScopeMove.NEW
+        scope = decision.labels[0]
+        move = ScopeMove.CONTINUE if scope == self.previous else ScopeMove.RETURN
+        self.place(step, scope)
+        return scope, move
+
+    def open(self, step: Step, scope: str, name: str, gist: str = "") -> None:
+        """Open a scope with the turn as its first.
+
+        Raises:
+            InputError: the id is taken, or the vector is not (D,) as the others are.
+        """
+        if scope in self._known:
+            raise InputError("scope", f"{scope!r} is open already")
+        if step.vector.ndim != 1 or (len(self._known) and step.vector.shape[0] != self._centroids.shape[1]):
+            raise InputError("step.vector", f"has shape {step.vector.shape}, unlike those before it")
+        dimension = step.vector.shape[0]
+        blank = np.zeros(dimension, np.float64)
+        self._known[scope] = _Known(scope, name, gist or name, blank, 0, self.turns, step.hours, set())
+        self._centroids = np.vstack([self._centroids.reshape(-1, dimension), np.zeros((1, dimension), np.float32)])
+        self._coherence = np.append(self._coherence, 0.0)
+        self.place(step, scope)
+
+    def place(self, step: Step, scope: str) -> None:
+        """Count the turn to a known scope, which becomes the previous one.
+
+        Raises:
+            InputError: no such scope.
+        """
+        known = self._known.get(scope)
+        if known is None:
+            raise InputError("scope", f"{scope!r} is not a scope of this trajectory")
+        known.total += step.vector
+        known.size += 1
+        known.last_turn, known.last_hours = self.turns, step.hours
+        if step.session is not None:
+            known.sessions.add(step.session)
+        self._refresh(scope)
+        self._window.append((scope, step.text))
+        self.turns += 1
+        self.previous = scope
+
+    def describe(self, scope: str, name: str | None = None, gist: str | None = None) -> None:
+        """Set the name or the running gist of a scope.
+
+        Raises:
+            InputError: no such scope.
+        """
+        if scope not in self._known:
+            raise InputError("scope", f"{scope!r} is not a scope of this trajectory")
+        known = self._known[scope]
+        known.name, known.gist = name or known.name, gist or known.gist
+
+    def state(self) -> dict[str, Any]:
+        """Everything that the next decision depends on, as plain values and one (N, D) float64 array, `totals`."""
+        totals = [known.total for known in self._known.values()]
+        return {
+            "namespace": self.namespace,
+            "trajectory": self.trajectory,
+            "turns": self.turns,
+            "previous": self.previous,
+            "window": [list(entry) for entry in self._window],
+            "scopes": [
+                {
+                    "id": known.id,
+                    "name": known.name,
+                    "gist": known.gist,
+                    "size": known.size,
+                    "last_turn": known.last_turn,
+                    "last_hours": known.last_hours,
+                    "sessions": sorted(known.sessions),
+                }
+                for known in self._known.values()
+            ],
+            "totals": np.array(totals) if totals else np.zeros((0, 0)),
+        }
+
+    @classmethod
+    def restore(cls, state: Mapping[str, Any]) -> ScopeTracker:
+        """The tracker that `state` was taken of: its decisions go on as if there had been no break."""
+        tracker = cls(state["namespace"], state["trajectory"])
+        tracker.turns, tracker.previous = state["turns"], state["previous"]
+        tracker._window.extend((scope, text) for scope, text in state["window"])
+        totals = np.array(state["totals"], np.float64)
+        tracker._centroids = np.zeros(totals.shape, np.float32)
+        tracker._coherence = np.zeros(len(totals))
+        for entry, total in zip(state["scopes"], totals, strict=True):
+            tracker._known[entry["id"]] = _Known(**{**entry, "sessions": set(entry["sessions"])}, total=total.copy())
+        for scope in tracker._known:
+            tracker._refresh(scope)
+        return tracker
+
+    def _refresh(self, scope: str) -> None:
+        row, known = list(self._known).index(scope), self._known[scope]
+        length = float(np.linalg.norm(known.total))
+        self._centroids[row] = known.total / length if length else 0.0
+        self._coherence[row] = length / known.size
+
+    def _candidates(self, step: Step) -> Candidates:
+        known, n = list(self._known.values()), len(self._known)
+        if step.session is None:
+            same = np.full(n, _UNKNOWN_SESSION)
+        else:
+            same = np.array([float(step.session in scope.sessions) for scope in known])
+        signals = {
+            "is_previous": np.array([float(scope.id == self.previous) for scope in known]),
+            "age": np.array([float(self.turns - scope.last_turn) for scope in known]),
+            "size": np.array([float(scope.size) for scope in known]),
+            "same_session": same,
+            "gap_hours": np.array([max(0.0, step.hours - scope.last_hours) for scope in known]),
+            "coherence": self._coherence.copy(),
+            "role_assistant": np.full(n, float(step.role in ("assistant", "tool"))),
+        }
+        gists = tuple(scope.gist for scope in known)
+        return Candidates(self.scopes, gists, self._centroids.copy(), signals)

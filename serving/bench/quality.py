@@ -1,0 +1,251 @@
+"""Retrieval quality: does a search return the turns or sessions that hold the evidence?
+
+Every trajectory is ingested whole through `Memory.add`, into a namespace of its own; every question with evidence is
+then asked with every recipe and of every baseline. A question that fails is counted and has no score.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from intentmem.memory.errors import InputError, IntentMemError
+from intentmem.memory.memory import Memory
+from intentmem.memory.read.request import parse_recipe
+from intentmem.memory.types import Vector
+from intentmem.train_data import Corpus, Question
+from intentmem.train_data.schemas import ALL
+
+from . import corpora
+from .baselines import BASELINES, Baselines, Ranking, best_first
+from .bootstrap import intervals
+from .metrics import session_scores, turn_scores, within_budget
+from .report import Report, Row, header
+
+TOKENS_A_TURN = 8
+"""Counted for each turn on top of its text: speaker, date and id cost a reader tokens too."""
+
+SESSION_CORPORA = frozenset(["realmem"])
+"""Corpora whose gold is sessions; the others' is turns."""
+
+_FAILURES = (IntentMemError, sqlite3.Error, OSError, RuntimeError)
+
+
+class Progress(Protocol):
+    """Told how far a stage is."""
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        """`done` of `total` steps of a stage."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class QualityPlan:
+    """What to measure.
+
+    Args:
+        corpus: its name; path: its file or folder.
+        recipes: to ask every question with.
+        budgets: tokens, for turns; k: turns, for recall at a fixed number; cutoffs: sessions.
+        limit_questions: only the first so many with evidence, and only their trajectories.
+        samples: bootstrap resamples; seed: of the bootstrap.
+    """
+
+    corpus: str
+    path: Path
+    recipes: Sequence[str] = ("dense", "lexical", "stitch", "fused")
+    budgets: Sequence[int] = (1024, 4096)
+    k: int = 10
+    cutoffs: Sequence[int] = (5, 10, 20)
+    limit_questions: int | None = None
+    samples: int = 1000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("recipes", "budgets", "cutoffs"):
+            if not getattr(self, name):
+                raise InputError(name, "is empty")
+        for name, number in (("k", self.k), ("samples", self.samples), ("limit_questions", self.limit_questions)):
+            if number is not None and number < 1:
+                raise InputError(name, f"is {number}", "at least 1")
+        for recipe in self.recipes:
+            parse_recipe(recipe)
+
+
+@dataclass(slots=True)
+class Outcome:
+    """Scores by subject and question id; what failed, by subject, with an example of each kind of error."""
+
+    scores: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)
+    failures: Counter[str] = field(default_factory=Counter)
+    errors: dict[str, str] = field(default_factory=dict)
+    ingested: list[corpora.Ingested] = field(default_factory=list)
+
+    def failed(self, subject: str, error: str, count: int = 1) -> None:
+        """Count failures and keep the first error of a subject."""
+        self.failures[subject] += count
+        self.errors.setdefault(subject, error)
+
+
+def run(plan: QualityPlan, memory: Memory, command: str = "", progress: Progress | None = None) -> Report:
+    """Measure a corpus on an empty memory.
+
+    Raises:
+        InputError: the data cannot be read, it has no questions, a recipe is unknown.
+        MissingExtraError: the baselines' packages are not installed.
+    """
+    start = time.perf_counter()
+    corpus = corpora.load(plan.corpus, plan.path)
+    questions = [q for q in corpus.questions if _gold(corpus, q)][: plan.limit_questions]
+    if not questions:
+        raise InputError("corpus", f"{corpus.name} has no questions with evidence here", "use locomo or realmem")
+    outcome = evaluate(plan, memory, corpus, questions, progress or _silent)
+    rows = summarise(plan, corpus, questions, outcome)
+    configuration = {
+        **{key: value for key, value in asdict(plan).items() if key not in ("path", "corpus")},
+        "tokens_a_turn": TOKENS_A_TURN,
+        "tokenizer": memory.embedder.fingerprint.name,
+        "embedder": str(memory.embedder.fingerprint),
+        "block": corpora.BLOCK,
+    }
+    without = sum(1 for q in corpus.questions if not _gold(corpus, q))
+    more = {
+        "questions": {"total": len(corpus.questions), "without_evidence": without, "asked": len(questions)},
+        "ingest": _ingest_figures(outcome.ingested),
+        "errors": outcome.errors,
+        "corpus_problems": {str(fault): count for fault, count in sorted(corpus.problem_counts.items())},
+    }
+    seconds = time.perf_counter() - start
+    return Report(header("quality", configuration, command, seconds, outcome.failures, corpus.hash, **more), rows)
+
+
+def evaluate(
+    plan: QualityPlan, memory: Memory, corpus: Corpus, questions: Sequence[Question], progress: Progress
+) -> Outcome:
+    """Ingest the trajectories that are asked about, and ask."""
+    outcome = Outcome()
+    asked = {q.trajectory for q in questions}
+    trajectories = [t for t in corpus.trajectories if t.id in asked]
+    total, done = sum(len(t.turns) for t in trajectories), 0
+    answered = 0
+    for trajectory in trajectories:
+
+        def on_turns(count: int) -> None:
+            nonlocal done
+            done += count
+            progress("ingest", done, total)
+
+        result = corpora.ingest(memory, trajectory.id, trajectory.turns, on_turns)
+        outcome.ingested.append(result)
+        if result.failed:
+            outcome.failed("ingest", result.errors[0], result.failed)
+        examiner = Examiner(plan, memory, corpora.stored(memory, trajectory), corpus.name in SESSION_CORPORA)
+        for question, vector in _encoded(memory, [q for q in questions if q.trajectory == trajectory.id]):
+            examiner.ask(question, vector, outcome)
+            answered += 1
+            progress("ask", answered, len(questions))
+    return outcome
+
+
+class Examiner:
+    """Asks and scores the questions about one trajectory, of the memory and of the baselines."""
+
+    def __init__(self, plan: QualityPlan, memory: Memory, stored: corpora.Stored, sessions: bool) -> None:
+        self._plan, self._memory, self._stored, self._sessions = plan, memory, stored, sessions
+        turns = stored.trajectory.turns
+        texts = [corpora.text_of(turn) for turn in turns]
+        self._baselines = Baselines(texts, corpora.turn_vectors(memory, stored.trajectory))
+        tokens = memory.embedder.count_tokens(texts)
+        self._costs = {turn.source_id: count + TOKENS_A_TURN for turn, count in zip(turns, tokens, strict=True)}
+        # No ranking of more turns can put more of them inside a budget.
+        most = max(within_budget(sorted(self._costs.values()), budget) for budget in plan.budgets)
+        self._limit = max(plan.cutoffs) if sessions else max(plan.k, most + 1)
+
+    def ask(self, question: Question, vector: Vector, outcome: Outcome) -> None:
+        """Score one question, with vector (D,), for every subject."""
+        for recipe in self._plan.recipes:
+            try:
+                ranked = self._search(question, recipe)
+            except _FAILURES as error:
+                if isinstance(error, InputError) and error.field != "query":
+                    raise  # a fault of the benchmark's call, not of this question
+                outcome.failed(recipe, f"{type(error).__name__}: {error}")
+                continue
+            outcome.scores.setdefault(recipe, {})[question.id] = self._score(ranked, question)
+        rankings = self._baselines.rank(question.text, vector, question.searchable_until)
+        for subject in BASELINES:
+            outcome.scores.setdefault(subject, {})[question.id] = self._score(self._named(rankings[subject]), question)
+
+    def _search(self, question: Question, recipe: str) -> list[str]:
+        options: dict[str, Any] = {
+            "namespace": self._stored.trajectory.id,
+            "recipe": recipe,
+            "limit": self._limit,
+            "query_time": question.time,
+        }
+        if (before := self._stored.before(question.searchable_until)) is not None:
+            options["before"] = before
+        if self._sessions:
+            groups = self._memory.search(question.text, group_by="session", **options)["results"]
+            return [str(group["id"]) for group in groups]
+        return [str(hit["source_id"]) for hit in self._memory.search(question.text, **options)["results"]]
+
+    def _named(self, ranking: Ranking) -> list[str]:
+        turns = [self._stored.trajectory.turns[int(place)] for place in ranking]
+        return best_first(t.session for t in turns) if self._sessions else [str(t.source_id) for t in turns]
+
+    def _score(self, ranked: Sequence[str], question: Question) -> dict[str, float]:
+        if self._sessions:
+            return session_scores(ranked, question.gold_sessions, self._plan.cutoffs)
+        costs = [self._costs[source] for source in ranked]
+        return turn_scores(ranked, costs, question.gold_turns, self._plan.k, self._plan.budgets)
+
+
+def summarise(plan: QualityPlan, corpus: Corpus, questions: Sequence[Question], outcome: Outcome) -> list[Row]:
+    """Means with their intervals, by subject, group and metric."""
+    rows = []
+    for subject in (*plan.recipes, *BASELINES):
+        scores = outcome.scores.get(subject, {})
+        for group, members in grouped(corpus, [q for q in questions if q.id in scores]).items():
+            metrics = list(scores[members[0].id])
+            values = np.array([[scores[q.id][metric] for metric in metrics] for q in members])
+            for metric, found in zip(metrics, intervals(values, plan.samples, plan.seed), strict=True):
+                rows.append(Row(corpus.name, subject, group, metric, found.mean, found.low, found.high, len(members)))
+    return rows
+
+
+def grouped(corpus: Corpus, questions: Sequence[Question]) -> dict[str, list[Question]]:
+    """All questions, those of each of the corpus' own groups, and of each persona where gold is sessions."""
+    names = [ALL, *sorted({q.group for q in questions})]
+    if corpus.name in SESSION_CORPORA:
+        names += [f"persona {t.id}" for t in corpus.trajectories]
+    groups: dict[str, list[Question]] = {name: [] for name in names}
+    for question in questions:
+        for name in (ALL, question.group, f"persona {question.trajectory}"):
+            if name in groups:
+                groups[name].append(question)
+    return {name: members for name, members in groups.items() if members}
+
+
+def _gold(corpus: Corpus, question: Question) -> tuple[str, ...]:
+    return question.gold_sessions if corpus.name in SESSION_CORPORA else question.gold_turns
+
+
+def _encoded(memory: Memory, questions: Sequence[Question]) -> Iterator[tuple[Question, Vector]]:
+    vectors = memory.embedder.encode([q.text for q in questions], "query")
+    yield from zip(questions, vectors, strict=True)
+
+
+def _ingest_figures(ingested: Sequence[corpora.Ingested]) -> dict[str, Any]:
+    totals = {name: sum(getattr(i, name) for i in ingested) for name in ("turns", "duplicates", "suppressed", "failed")}
+    return {**totals, "seconds": round(sum(i.seconds for i in ingested), 3)}
+
+
+def _silent(stage: str, done: int, total: int) -> None:
+    """Tell nobody."""

@@ -1,0 +1,228 @@
+"""Settings: frozen values with a known origin each.
+
+Sources, the first that names a value wins: arguments, environment variables (``INTENTMEM_STORE__PATH``), one TOML file
+(``INTENTMEM_CONFIG``, else ``./intentmem.toml``, else ``intentmem.toml`` in the user's configuration folder), defaults.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import platformdirs
+from intentmem.memory.errors import InputError
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
+
+PREFIX = "INTENTMEM_"
+CONFIG_VARIABLE = "INTENTMEM_CONFIG"
+CONFIG_NAME = "intentmem.toml"
+
+
+class _Group(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
+
+
+def _data_folder() -> Path:
+    return Path(platformdirs.user_data_dir("intentmem", appauthor=False))
+
+
+class StoreSettings(_Group):
+    """Where memory lies on the disk."""
+
+    path: Path = Field(default_factory=_data_folder, description="folder of the memory")
+    busy_seconds: float = Field(60.0, gt=0, description="seconds that a write waits for another process")
+
+
+class EmbedderSettings(_Group):
+    """What turns texts into vectors. A plain string is a profile."""
+
+    profile: str = Field("minilm", description='"minilm" (ships with the extras) or "hash" (no model: words only)')
+    model: str | None = Field(None, description="a model folder or id in place of the profile's own")
+    device: str | None = Field(None, description='"cpu", "cuda", ...; unset takes a GPU where there is one')
+    dtype: Literal["float32", "bfloat16", "float16"] | None = Field(None, description="unset leaves it to the device")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_profile(cls, value: object) -> object:
+        return {"profile": value} if isinstance(value, str) else value
+
+
+class MemorySettings(_Group):
+    """How memory is addressed."""
+
+    namespace: str = Field("default", min_length=1, description="namespace of the command line where none is given")
+    strict_namespaces: bool = Field(False, description="writing to an unknown namespace is an error")
+
+
+class ReadSettings(_Group):
+    """Defaults of the reading commands."""
+
+    limit: int = Field(10, ge=1, le=10_000, description="results of a search")
+    budget: int = Field(4096, ge=1, description="tokens of a context")
+    recipe: Literal["fused", "stitch", "dense", "lexical"] = Field("fused", description="recipe of a search")
+
+
+class Settings(BaseSettings):
+    """All settings. Build them with `load_settings`, which turns every fault into an `InputError`."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, env_nested_delimiter="__", frozen=True, extra="forbid", validate_default=True
+    )
+
+    store: StoreSettings = StoreSettings()
+    embedder: EmbedderSettings = EmbedderSettings()
+    memory: MemorySettings = MemorySettings()
+    read: ReadSettings = ReadSettings()
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Arguments alone: `load_settings` merges the sources itself, so that it knows the origin of each value."""
+        return (init_settings,)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting as it stands. `origin` is "default", "argument", a file's path or an environment variable."""
+
+    name: str
+    value: Any
+    origin: str
+    description: str
+    variable: str
+
+
+def load_settings(overrides: Mapping[str, Any] | None = None) -> Settings:
+    """Settings from all sources.
+
+    Args:
+        overrides: arguments by group, like ``{"store": {"path": "mem"}, "embedder": "hash"}``.
+
+    Raises:
+        InputError: an unknown key or unusable value, by name, or a file that cannot be read.
+    """
+    return _loaded(overrides)[0]
+
+
+def explain_settings(overrides: Mapping[str, Any] | None = None) -> list[Setting]:
+    """Every setting with its value and where it comes from; secrets masked.
+
+    Raises:
+        InputError: as for `load_settings`.
+    """
+    settings, origins = _loaded(overrides)
+    return [
+        Setting(
+            f"{group}.{name}",
+            _shown(getattr(getattr(settings, group), name)),
+            origins.get(f"{group}.{name}", "default"),
+            field.description or "",
+            f"{PREFIX}{group}__{name}".upper(),
+        )
+        for group, model in _groups()
+        for name, field in model.model_fields.items()
+    ]
+
+
+def config_file() -> Path | None:
+    """The TOML file in use, if any.
+
+    Raises:
+        InputError: `INTENTMEM_CONFIG` names a file that does not exist.
+    """
+    if named := os.environ.get(CONFIG_VARIABLE):
+        path = Path(named).expanduser()
+        if not path.is_file():
+            raise InputError(CONFIG_VARIABLE, f"{path} does not exist", "create it, or unset the variable")
+        return path
+    usual = (Path(CONFIG_NAME), Path(platformdirs.user_config_dir("intentmem", appauthor=False)) / CONFIG_NAME)
+    return next((path for path in usual if path.is_file()), None)
+
+
+def _loaded(overrides: Mapping[str, Any] | None) -> tuple[Settings, dict[str, str]]:
+    path = config_file()
+    sources: list[tuple[str | None, Mapping[str, Any]]] = [
+        ("argument", overrides or {}),
+        (None, _environment()),
+        *([(str(path.resolve()), _toml(path))] if path else []),
+    ]
+    values: dict[str, dict[str, Any]] = {}
+    origins: dict[str, str] = {}
+    for origin, source in sources:
+        for group, name, value in _leaves(source, origin or "environment"):
+            if name not in values.setdefault(group, {}):
+                values[group][name] = value
+                origins[f"{group}.{name}"] = origin or f"{PREFIX}{group}__{name}".upper()
+    try:
+        return Settings(**values), origins  # type: ignore[arg-type]
+    except ValidationError as error:
+        raise _as_input_error(error, origins) from error
+
+
+def _leaves(source: Mapping[str, Any], origin: str) -> Iterator[tuple[str, str, Any]]:
+    known = dict(_groups())
+    for group, content in source.items():
+        if group not in known:
+            raise InputError(group, f"is not a group of settings ({origin})", f"known: {', '.join(known)}")
+        if group == "embedder" and isinstance(content, str):
+            content = {"profile": content}
+        if not isinstance(content, Mapping):
+            raise InputError(
+                group, f"must hold named values ({origin})", f"like {group}.{next(iter(known[group].model_fields))}"
+            )
+        for name, value in content.items():
+            if name not in known[group].model_fields:
+                names = ", ".join(f"{group}.{field}" for field in known[group].model_fields)
+                raise InputError(f"{group}.{name}", f"is not a setting ({origin})", f"known: {names}")
+            yield group, name, value
+
+
+def _environment() -> Mapping[str, Any]:
+    for variable in os.environ:
+        group, nested, _ = variable.removeprefix(PREFIX).lower().partition("__")
+        if variable.startswith(PREFIX) and variable != CONFIG_VARIABLE and not (nested and group in dict(_groups())):
+            raise InputError(variable, "is not a setting", f"variables are named like {PREFIX}STORE__PATH; unset it")
+    return EnvSettingsSource(Settings)()
+
+
+def _toml(path: Path) -> Mapping[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(str(path), f"is not TOML: {error}") from error
+    except OSError as error:
+        raise InputError(str(path), f"cannot be read: {error.strerror}") from error
+
+
+def _groups() -> Iterator[tuple[str, type[BaseModel]]]:
+    for name, field in Settings.model_fields.items():
+        model = field.annotation
+        assert isinstance(model, type) and issubclass(model, BaseModel)
+        yield name, model
+
+
+def _as_input_error(error: ValidationError, origins: Mapping[str, str]) -> InputError:
+    first = error.errors()[0]
+    name = ".".join(str(part) for part in first["loc"])
+    return InputError(
+        name,
+        f"{first['msg'][0].lower()}{first['msg'][1:]}, got {_shown(first['input'])!r}",
+        f"from: {origins.get(name, 'default')}",
+    )
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, SecretStr):
+        return str(value)
+    return str(value) if isinstance(value, Path) else value

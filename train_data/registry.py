@@ -1,0 +1,32 @@
+"""The corpora by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from intentmem.memory.errors import InputError
+
+from . import locomo, realmem, sgd, tiage
+from .schemas import Card, Corpus
+
+CARDS: Mapping[str, Card] = {module.CARD.name: module.CARD for module in (locomo, realmem, sgd, tiage)}
+"""What can be loaded: title, licence, allowed use and home of each corpus."""
+
+_LOADERS: Mapping[str, Callable[[str | Path], Corpus]] = {
+    "locomo": locomo.load,
+    "realmem": realmem.load,
+    "sgd": sgd.load,
+    "tiage": tiage.load,
+}
+
+
+def load_corpus(name: str, path: str | Path) -> Corpus:
+    """Load a corpus in its published format from a file or a folder.
+
+    Raises:
+        InputError: no corpus has that name; nothing lies at `path`; a file is not in that corpus' format.
+    """
+    if name not in _LOADERS:
+        raise InputError("name", f"{name!r} is no known corpus", f"known: {', '.join(sorted(_LOADERS))}")
+    return _LOADERS[name](path)
