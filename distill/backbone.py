@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-
 from intentmem.memory.errors import EmbedderError, MissingExtraError
 from intentmem.memory.types import Vector
 
@@ -50,7 +49,8 @@ class Backbone:
         self.pooling = profile.pooling or _pooling_of(folder)
         self.device = torch.device(_best_device() if device == "auto" else device)
         try:
-            self.tokenizer: Any = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True).backend_tokenizer
+            wrapped = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+            self.tokenizer: Any = wrapped.backend_tokenizer
             self.module: Any = _quietly_loaded(folder).eval().to(self.device)
         except (OSError, ValueError, AttributeError, RuntimeError) as error:
             raise EmbedderError(f"the encoder in {folder} could not be loaded: {error}") from error
@@ -59,7 +59,7 @@ class Backbone:
         self.opening, self.closing = _special_ids(self.tokenizer)
         self.padding = int(getattr(self.module.config, "pad_token_id", 0) or 0)
         self.window = profile.max_tokens or _window_of(folder, self.module)
-        self.dimension = int(self.module.config.hidden_size)
+        self.dimension = len(self.pooled([[*self.opening, *self.closing] or [self.padding]])[0])
         if dtype == "auto":
             self._choose_dtype()
         else:
@@ -119,6 +119,19 @@ class Backbone:
         return vectors, min(seconds[1:])
 
 
+def declared_dimension(folder: Path) -> int:
+    """The dimension that the model's configuration declares.
+
+    Raises:
+        EmbedderError: there is no configuration, or it declares none.
+    """
+    settings = _settings(folder / "config.json")
+    for name in ("hidden_size", "n_embd", "dim"):
+        if isinstance(settings.get(name), int):
+            return int(settings[name])
+    raise EmbedderError(f"{folder}: config.json declares no dimension")
+
+
 def _libraries() -> tuple[Any, Any]:
     try:
         import torch
@@ -131,8 +144,9 @@ def _libraries() -> tuple[Any, Any]:
 def _quietly_loaded(folder: Path) -> Any:
     """The transformer in float32, without a progress bar on stderr."""
     from transformers import AutoModel
-    from transformers.utils import logging as reports
+    from transformers.utils import logging
 
+    reports: Any = logging
     bar = reports.is_progress_bar_enabled()
     reports.disable_progress_bar()
     try:
@@ -192,7 +206,8 @@ def _settings(path: Path) -> dict[str, Any]:
 
 def _pooling_of(folder: Path) -> str:
     """Pooling as the model's own files declare it; mean where they do not."""
-    modules = json.loads((folder / "modules.json").read_text("utf-8")) if (folder / "modules.json").is_file() else []
+    path = folder / "modules.json"
+    modules = json.loads(path.read_text("utf-8")) if path.is_file() else []
     kinds = {module["type"].rsplit(".", 1)[-1] for module in modules}
     if kinds - {"Transformer", "Pooling", "Normalize"}:
         raise EmbedderError(f"{folder}: {', '.join(sorted(kinds))} is more than a transformer with pooling")

@@ -9,12 +9,11 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-
 from intentmem.memory.errors import EmbedderError, InputError
 from intentmem.memory.protocols import TextKind
 from intentmem.memory.types import Fingerprint, Vector
 
-from .backbone import Backbone
+from .backbone import Backbone, declared_dimension
 from .profiles import PROFILES, EmbedderProfile
 from .weights import weights_digest
 
@@ -61,14 +60,11 @@ class SentenceTransformerEmbedder:
 
     @cached_property
     def fingerprint(self) -> Fingerprint:
-        """What made the vectors. Does not load the weights; the dimension is checked when they are."""
-        from transformers import AutoConfig
-
-        dimension = int(AutoConfig.from_pretrained(self._folder, local_files_only=True).hidden_size)
+        """What made the vectors. Known without loading the encoder; its dimension is checked when it loads."""
         return Fingerprint(
             self.profile.name,
             weights_digest(self._folder),
-            dimension,
+            declared_dimension(self._folder),
             self.profile.query_prefix,
             self.profile.passage_prefix,
             self.profile.normalise,
@@ -85,7 +81,10 @@ class SentenceTransformerEmbedder:
         if self._loaded is None:
             with self._loading:
                 if self._loaded is None:
-                    self._loaded = Backbone(self._folder, self.profile, self._device, self._dtype)
+                    loaded = Backbone(self._folder, self.profile, self._device, self._dtype)
+                    if loaded.dimension != self.fingerprint.dimension:
+                        raise EmbedderError(f"{self.profile.name} has {loaded.dimension} dimensions, not as declared")
+                    self._loaded = loaded
         return self._loaded
 
     def encode(self, texts: Sequence[str], kind: TextKind) -> Vector:
@@ -118,8 +117,8 @@ class SentenceTransformerEmbedder:
         vectors = self._forward(sequences)
         expected = (len(sequences), self.backbone.dimension)
         if vectors.shape != expected or not np.isfinite(vectors).all():
-            state = f"shape {vectors.shape} for {expected}" if vectors.shape != expected else "values that are not finite"
-            raise EmbedderError(f"{self.profile.name} returned {state}")
+            problem = f"shape {vectors.shape}, not {expected}" if vectors.shape != expected else "values not finite"
+            raise EmbedderError(f"{self.profile.name} returned {problem}")
         if len(sequences) > len(texts):
             summed = np.zeros((len(texts), vectors.shape[1]), np.float32)
             np.add.at(summed, owners, _normalised(vectors))
@@ -163,7 +162,7 @@ class SentenceTransformerEmbedder:
         if self._tokens is None:
             self._tokens = _GPU_TOKENS if backbone.device.type == "cuda" else _CPU_TOKENS
         if len(sequences) == 1:
-            return backbone.pooled(sequences)
+            return self._pooled_within_memory(sequences)
         order = sorted(range(len(sequences)), key=lambda i: len(sequences[i]), reverse=True)
         out = np.empty((len(sequences), backbone.dimension), np.float32)
         for places in self._batches(sequences, order):

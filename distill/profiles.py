@@ -1,4 +1,4 @@
-"""Which encoder, and how it wants its texts: prefixes, pooling and window are properties of the model, not of a call."""
+"""Which encoder, and how it wants its texts: prefixes, pooling and window belong to the model, not to a call."""
 
 from __future__ import annotations
 

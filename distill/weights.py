@@ -9,9 +9,8 @@ import os
 from pathlib import Path
 from typing import cast
 
-from platformdirs import user_cache_path
-
 from intentmem.memory.errors import EmbedderError
+from platformdirs import user_cache_path
 
 _log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from .errors import InputError, NotFoundError
 from .store import Store
 from .types import Filters, Intent, Label, Scope, ScopeMove, Scored, Turn
-from .write.vocabulary import seed_labels
+from .write.lexicon import seed_labels
 
 T = TypeVar("T")
 

@@ -11,20 +11,13 @@ from .protocols import Embedder
 from .store import Store
 from .store.embeddings import TURN
 from .types import Episode, Filters, Scope, Turn
-from .write.vocabulary import label_names
+from .write.lexicon import label_names
 
 
 def resolved_scopes(store: Store, namespace: int) -> dict[str, Scope]:
     """Every scope id with the scope it now stands for, merges followed."""
     scopes = {scope.id: scope for scope in store.labels.scopes(namespace).values()}
-    resolved = {}
-    for identity, scope in scopes.items():
-        seen = {identity}
-        while scope.canonical and scope.canonical in scopes and scope.canonical not in seen:
-            seen.add(scope.canonical)
-            scope = scopes[scope.canonical]
-        resolved[identity] = scope
-    return resolved
+    return {identity: scopes[end] for identity, (end, _) in store.labels.scope_names(namespace).items()}
 
 
 def scopes(store: Store, namespace: int) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """The facade: one object that remembers and finds.
 
-Arguments and results follow mem0's conventions where those exist: `messages` is a string, a message or a list of OpenAI messages; the
-owner is given by `user_id`, `agent_id` and `run_id` (or `namespace`); lists come as ``{"results": [...]}``. Unknown
-arguments raise.
+Arguments and results follow mem0's conventions where those exist: `messages` is a string, a message or a list of OpenAI
+messages; the owner is given by `user_id`, `agent_id` and `run_id` (or `namespace`); lists come as ``{"results": [...]}``.
+Unknown arguments raise.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from .addressing import DEFAULT_TRAJECTORY, Address, address
 from .curation import Curation, selected_turns
 from .errors import InputError
 from .protocols import Clock, Decider, Embedder, Writer
+from .read.present import Presenter
 from .read.request import SearchRequest, parse_filters, parse_recipe
 from .read.searcher import Searcher
 from .store import Store
@@ -43,9 +44,9 @@ class Owner(TypedDict, total=False):
 class SearchOptions(Owner, total=False):
     """Restrictions and recipe of a search.
 
-    A collection means "any of these". Times are ISO 8601, datetimes, or seconds since 1970; `since` is inclusive, `until`
-    exclusive, `as_of` hides what came after it. `before` is a turn's id: only what was stored before it is searched.
-    Scopes, events and entity types are given by name or id.
+    A collection means "any of these". Times are ISO 8601, datetimes, or seconds since 1970; `since` is inclusive,
+    `until` exclusive, `as_of` hides what came after it. `before` is a turn's id: only what was stored before it is
+    searched. Scopes, events and entity types are given by name or id.
     """
 
     recipe: str
@@ -85,7 +86,8 @@ class Memory:
         self._intake = Intake(store, clock)
         self._curation = Curation(store)
         self.pipeline = Pipeline(store, embedder, decider, writer)
-        self.searcher = Searcher(store, embedder, decider)
+        self.searcher = Searcher(store, embedder, decider, self.pipeline.lexicon)
+        self._presenter = Presenter(store, embedder, self.searcher)
 
     # Writing
 
@@ -101,16 +103,16 @@ class Memory:
     ) -> results.AddResult:
         """Remember messages.
 
-        The turns are on the disk, and found by their words, before anything else happens: that is the acknowledgement. Embedding and
-        labelling follow: at once (`wait`), or at the next `process()`. If they fail, the result says so, the turns stay searchable,
-        and `process()` resumes.
+        The turns are on the disk, and found by their words, before anything else happens: that is the acknowledgement.
+        Embedding and labelling follow: at once (`wait`), or at the next `process()`. If they fail, the result says so,
+        the turns stay searchable, and `process()` resumes.
 
         Args:
             messages: a string (one user turn), a message, or a list of them.
             metadata: added to every turn's own.
             time: of the turns that bring none, and then of those after them.
-            idempotency_key: the same one twice is acknowledged with the first operation. Without one, a write that repeats the one
-                directly before it is taken for a retry.
+            idempotency_key: the same one twice is acknowledged with the first operation. Without one, a write that
+                repeats the one directly before it is taken for a retry.
 
         Raises:
             InputError: an unusable field, by name; nothing is stored.
@@ -177,7 +179,7 @@ class Memory:
             EmbedderMismatchError: stored vectors come from another embedder.
         """
         request = self._request(query, options, limit=limit, group_by=group_by, explain=explain)
-        return results.searched(self.searcher.search(request), self.store, request)
+        return self._presenter.search(request)
 
     def context(
         self, query: str, *, budget: int = 4096, explain: bool = False, **options: Unpack[SearchOptions]
@@ -191,7 +193,7 @@ class Memory:
             budget: tokens at most, counted by the embedder's tokenizer.
         """
         request = self._request(query, options, budget=budget, explain=explain)
-        return self.searcher.context(request)
+        return self._presenter.context(request)
 
     def get(self, turn_id: str, **owner: Unpack[Owner]) -> results.TurnResult:
         """One turn with its intent and snippet."""
@@ -298,15 +300,16 @@ class Memory:
         return exchange.export(self.store, self._known(owner)[0], Path(path))
 
     def import_(self, path: Path | str, **owner: Unpack[Owner]) -> dict[str, int]:
-        """Read an export into a namespace, without deciding anything again; embeds what the export has no vectors of."""
+        """Read an export into a namespace, deciding nothing again; what it has no vectors of is embedded."""
         place = address(**owner)
         counts = exchange.import_(self.store, self._created(place), Path(path))
         self.pipeline.run(self.store.namespaces.ordinal(place.namespace))
         return counts
 
     def reembed(self, on_progress: Callable[[Progress], None] | None = None) -> int:
-        """Encode every namespace with the configured embedder; resumable; the old vectors serve until each is complete."""
-        return self.pipeline.reembed(on_progress)
+        """Encode every namespace with the configured embedder; resumable; old vectors serve until each is complete."""
+        ordinals = [self.store.namespaces.ordinal(name) for name in self.store.namespaces.names()]
+        return sum(self.pipeline.reembed(ordinal, on_progress) for ordinal in ordinals)
 
     def close(self) -> None:
         """Save the indexes and close the files."""

@@ -47,6 +47,11 @@ class Decider(Protocol):
         """Who decides; it stands on every decision."""
         ...
 
+    @property
+    def reads_window(self) -> bool:
+        """Whether the turns before the present one are worth rendering for it."""
+        ...
+
     def decide(self, task: Task, items: Sequence[Item]) -> list[Decision]:
         """Decide each item; results in order.
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, NotRequired, TypedDict
 
 from .store import Store
 from .store.operations import Operation
-from .types import NewTurn, Scored, Turn
+from .types import Intent, NewTurn, Scored, Snippet, Turn
 from .write.intake import Receipt
-from .write.vocabulary import label_names
+from .write.lexicon import label_names
 
 
 class OperationResult(TypedDict):
@@ -148,30 +148,19 @@ def turns(store: Store, namespace: int, found: Sequence[Turn]) -> list[TurnResul
     rows = [turn.row for turn in found]
     intents = {row: intent for _, row, intent in store.labels.intents(namespace, turns=rows)}
     snippets = store.labels.snippets(namespace, rows)
-    scopes = {scope.id: scope for scope in store.labels.scopes(namespace).values()} if intents else {}
+    scopes = store.labels.scope_names(namespace) if intents else {}
     names = label_names(store.labels.labels(namespace))
-    result = []
-    for turn in found:
-        intent, snippet = intents.get(turn.row), snippets.get(turn.row)
-        scope = scopes.get(intent.scope.id) if intent else None
-        while scope and scope.canonical and scope.canonical in scopes:
-            scope = scopes[scope.canonical]
-        result.append(
-            TurnResult(
-                **_bare(turn),
-                scope=scope.label if scope else None,
-                scope_id=scope.id if scope else None,
-                events=_named(intent.events, names) if intent else [],
-                entity_types=_named(intent.entity_types, names) if intent else [],
-                grounded=snippet.grounded if snippet else None,
-                summary=snippet.summary if snippet else None,
-                decided_by=dict(intent.decided_by) if intent else {},
-            )
-        )
-    return result
+    return [_turn(turn, intents.get(turn.row), snippets.get(turn.row), scopes, names) for turn in found]
 
 
-def _bare(turn: Turn) -> dict[str, Any]:
+def _turn(
+    turn: Turn,
+    intent: Intent | None,
+    snippet: Snippet | None,
+    scopes: Mapping[str, tuple[str, str]],
+    names: Mapping[str, str],
+) -> TurnResult:
+    scope_id, scope = scopes.get(intent.scope.id, (None, None)) if intent else (None, None)
     return {
         "id": turn.id,
         "memory": turn.text,
@@ -188,8 +177,15 @@ def _bare(turn: Turn) -> dict[str, Any]:
         "attachments": [
             {"kind": a.kind, "uri": a.uri, "caption": a.caption, "meta": dict(a.meta)} for a in turn.attachments
         ],
+        "scope": scope,
+        "scope_id": scope_id,
+        "events": _named(intent.events, names) if intent else [],
+        "entity_types": _named(intent.entity_types, names) if intent else [],
+        "grounded": snippet.grounded if snippet else None,
+        "summary": snippet.summary if snippet else None,
+        "decided_by": dict(intent.decided_by) if intent else {},
     }
 
 
-def _named(labels: Sequence[Scored], names: dict[str, str]) -> list[dict[str, Any]]:
+def _named(labels: Sequence[Scored], names: Mapping[str, str]) -> list[dict[str, Any]]:
     return [{"label": names.get(item.id, item.id), "id": item.id, "probability": item.probability} for item in labels]

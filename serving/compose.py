@@ -50,7 +50,7 @@ def open_memory(path: str | Path | Settings | None = None, **overrides: Any) -> 
     return Memory(
         store,
         embedder,
-        BaselineDecider(embedder),
+        BaselineDecider(),
         ExtractiveWriter(),
         SystemClock(),
         strict_namespaces=settings.memory.strict_namespaces,
@@ -95,4 +95,7 @@ def make_embedder(settings: EmbedderSettings) -> Embedder:
         from intentmem.memory.hashing import HashEmbedder
 
         return HashEmbedder()
-    raise NotImplementedError
+    from intentmem.distill.embedder import SentenceTransformerEmbedder
+    from intentmem.distill.profiles import resolve_profile
+
+    return SentenceTransformerEmbedder(resolve_profile(settings.profile), settings.device, settings.dtype)

@@ -11,10 +11,11 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import platformdirs
 from intentmem.memory.errors import InputError
+from intentmem.memory.read.request import Recipe
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
@@ -35,16 +36,23 @@ class StoreSettings(_Group):
     """Where memory lies on the disk."""
 
     path: Path = Field(default_factory=_data_folder, description="folder of the memory")
-    busy_seconds: float = Field(60.0, gt=0, description="seconds that a write waits for another process")
+    busy_seconds: float = Field(default=60.0, gt=0, description="seconds that a write waits for another process")
 
 
 class EmbedderSettings(_Group):
     """What turns texts into vectors. A plain string is a profile."""
 
-    profile: str = Field("minilm", description='"minilm" (ships with the extras) or "hash" (no model: words only)')
-    model: str | None = Field(None, description="a model folder or id in place of the profile's own")
-    device: str | None = Field(None, description='"cpu", "cuda", ...; unset takes a GPU where there is one')
-    dtype: Literal["float32", "bfloat16", "float16"] | None = Field(None, description="unset leaves it to the device")
+    profile: str = Field(
+        default="embedded",
+        min_length=1,
+        description='"embedded" (the default), "hash" (no model), "e5-small", "bge-small", "nomic", folder or hub id',
+    )
+    device: str = Field(
+        default="auto", description='"cpu", "cuda", "cuda:1", ...; "auto" takes a GPU where there is one'
+    )
+    dtype: str = Field(
+        default="auto", description='"float32", "bfloat16", ...; "auto" takes the fastest that agrees with float32'
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -55,16 +63,18 @@ class EmbedderSettings(_Group):
 class MemorySettings(_Group):
     """How memory is addressed."""
 
-    namespace: str = Field("default", min_length=1, description="namespace of the command line where none is given")
-    strict_namespaces: bool = Field(False, description="writing to an unknown namespace is an error")
+    namespace: str = Field(
+        default="default", min_length=1, description="namespace of the command line where none is given"
+    )
+    strict_namespaces: bool = Field(default=False, description="writing to an unknown namespace is an error")
 
 
 class ReadSettings(_Group):
     """Defaults of the reading commands."""
 
-    limit: int = Field(10, ge=1, le=10_000, description="results of a search")
-    budget: int = Field(4096, ge=1, description="tokens of a context")
-    recipe: Literal["fused", "stitch", "dense", "lexical"] = Field("fused", description="recipe of a search")
+    limit: int = Field(default=10, ge=1, le=10_000, description="results of a search")
+    budget: int = Field(default=4096, ge=1, description="tokens of a context")
+    recipe: Recipe = Field(default=Recipe.FUSED, description="recipe of a search")
 
 
 class Settings(BaseSettings):

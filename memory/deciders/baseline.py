@@ -22,11 +22,12 @@ _UNSURE = 0.5
 class BaselineDecider:
     """Answers `scope`, `event`, `entity_types` and `plan` by rules and cosines.
 
-    Each answer is final as it stands: continuity and the floors are part of the rules, so `unsure` (confidence below one half)
-    asks for a second opinion where there is one, not for another default.
+    Each answer is final as it stands: continuity and the floors are part of the rules, so `unsure` (confidence below
+    one half) asks for a second opinion where there is one, not for another default.
     """
 
     name = "baseline"
+    reads_window = False
 
     def __init__(
         self,

@@ -31,7 +31,7 @@ _IMPERATIVE = (
 
 
 class TurnCues(NamedTuple):
-    """What the wording of a turn says: each 0 or 1, but `words`, its length in words (a CJK character counts as half)."""
+    """What the wording of a turn says: each 0 or 1, but `words`, its length (a CJK character counts as half a word)."""
 
     words: float
     affirms: float

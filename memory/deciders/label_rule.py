@@ -1,8 +1,8 @@
 """Which labels of a vocabulary fit a turn, from similarity, the hierarchy, and surface cues.
 
-A label's score is its cosine to the turn plus a share of its parent's, plus what the wording adds; a softmax over the fine labels
-(event) or a logistic of each label (entity types) makes it a probability. The parent of each candidate is the signal
-`parent`: its row among the candidates, -1 for none.
+A label's score is its cosine to the turn plus a share of its parent's, plus what the wording adds; a softmax over the
+fine labels (event) or a logistic of each label (entity types) makes it a probability. The parent of each candidate is
+the signal `parent`: its row among the candidates, -1 for none.
 """
 
 from __future__ import annotations

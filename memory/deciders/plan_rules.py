@@ -25,7 +25,8 @@ _RULES: Mapping[str, tuple[tuple[float, str], ...]] = {
         (1.0, r"\b(last|next|this) (week|month|year|summer|winter|spring|fall|autumn|night|weekend)\b"),
         (
             3.0,
-            r"什么时候|何时|多久|几点|哪[天年月]|几[月号]|いつ|何[時日年月]|どのくらいの(間|期間)|언제|며칠|몇 ?[시월년]|얼마나 오래",
+            r"什么时候|何时|多久|几点|哪[天年月]|几[月号]|いつ|何[時日年月]|どのくらいの(間|期間)|"
+            r"언제|며칠|몇 ?[시월년]|얼마나 오래",
         ),
     ),
     "aggregation": (
@@ -43,7 +44,8 @@ _RULES: Mapping[str, tuple[tuple[float, str], ...]] = {
         (2.0, r"\b(in common|both .+ and|related to|based on|considering|given that|as a result of)\b"),
         (
             1.5,
-            r"'s \w+(?: \w+)?'s\b|\b(who|which|that) (also|later|then|had|was|were|is|has)\b.*\b(who|which|that|where)\b",
+            r"'s \w+(?: \w+)?'s\b|"
+            r"\b(who|which|that) (also|later|then|had|was|were|is|has)\b.*\b(who|which|that|where)\b",
         ),
         (3.0, r"\b(what|which|who|where|how|when) .+(\band|,) (what|which|who|where|how|when)\b"),
         (1.5, r"\bwhile\b|\bas well as\b"),
@@ -69,7 +71,8 @@ _RULES: Mapping[str, tuple[tuple[float, str], ...]] = {
         (4.0, r"\b(who|whom|whose)\b|谁|だれ|誰|누구|누가"),
         (
             1.5,
-            r"\bwhich\b|\bwhat (kind|type|sort|brand|book|movie|song|company|restaurant|hotel)\b|哪[个位家]|どの|どれ|어느|어떤",
+            r"\bwhich\b|\bwhat (kind|type|sort|brand|book|movie|song|company|restaurant|hotel)\b|"
+            r"哪[个位家]|どの|どれ|어느|어떤",
         ),
         (1.1, r"\bwhat\b|什么|何|무엇|뭐"),
     ),

@@ -3,18 +3,19 @@
 Each scope gets a score, a new one a fixed threshold, and a softmax makes them probabilities::
 
     score(k)    = weight * cosine(turn, centroid k) * coherence(k) ** coherence_power
-    previous   += continuity + session * (2 * same_session - 1) + short * exp(-words / 6)
-                  + affirms + refers - opens          (cues of the turn's wording)
+    previous   += continuity + short * exp(-words / 6) + affirms + refers - opens      (cues of the turn's wording)
+    previous   += session * exp(-session_turns / session_fade)    where it was active in the turn's session
+    previous   -= sitting                                         where it was not
     score(none) = weight * threshold
 
 Coherence keeps a scope from growing more alike to everything as it grows, which would make it an absorbing state.
+The weight of the session fades for the same reason: a short one tends to serve one goal, a long one does not.
 An assistant's or a tool's turn inherits the previous scope.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,7 +40,9 @@ class ScopeWeights:
         threshold: cosine below which a scope other than the previous one is less likely than a new one.
         coherence_power: how far a scope's spread lowers its cosines; 1 makes them the mean cosine to its turns.
         continuity: for the previous scope.
-        session: for the previous scope where it was active in the turn's session, against it where not.
+        session: for the previous scope where it was active in the turn's session; fades by e each `session_fade` turns.
+        session_fade: in turns.
+        sitting: against the previous scope where a new session has begun since.
         short: for the previous scope, at a turn of no words; falls by a factor e each 6 words.
         affirms: for the previous scope, where the turn starts like a reply.
         refers: for the previous scope, where the turn points back with a pronoun.
@@ -51,9 +54,11 @@ class ScopeWeights:
     threshold: float = 0.35
     coherence_power: float = 0.25
     continuity: float = 1.0
-    session: float = 4.0
+    session: float = 3.0
+    session_fade: float = 15.0
+    sitting: float = 4.0
     short: float = 2.0
-    affirms: float = 2.0
+    affirms: float = 3.0
     refers: float = 1.0
     opens: float = 2.0
     temperature: float = 1.0
@@ -87,6 +92,8 @@ def _scores(item: Item, previous: NDArray[np.float64], weights: ScopeWeights) ->
     if weights.coherence_power:
         cosines *= _signal(item.candidates, "coherence", 1.0) ** weights.coherence_power
     same_session = _signal(item.candidates, "same_session", 0.5)
+    fading = np.exp(-_signal(item.candidates, "session_turns", 0.0) / weights.session_fade)
+    stay_seated = (same_session == 1) * weights.session * fading - (same_session == 0) * weights.sitting
     cues = read_cues(str(item.fields["turn"]))
     stay = (
         weights.continuity
@@ -95,7 +102,7 @@ def _scores(item: Item, previous: NDArray[np.float64], weights: ScopeWeights) ->
         + weights.refers * cues.refers
         - weights.opens * cues.opens
     )
-    return weights.weight * cosines + previous * (stay + weights.session * (2 * same_session - 1))
+    return weights.weight * cosines + previous * (stay + stay_seated)
 
 
 def _inherit(candidates: Candidates, row: int) -> tuple[str, dict[str, float]]:
@@ -106,5 +113,5 @@ def _inherit(candidates: Candidates, row: int) -> tuple[str, dict[str, float]]:
 
 
 def _signal(candidates: Candidates, name: str, default: float) -> NDArray[np.float64]:
-    signals: Mapping[str, NDArray[np.float64]] = candidates.signals
-    return signals[name] if name in signals else np.full(len(candidates), default)
+    found = candidates.signals.get(name)
+    return np.full(len(candidates), default, np.float64) if found is None else found

@@ -18,8 +18,8 @@ from .database import Database
 from .namespaces import Namespaces
 from .vectors import VectorIndex
 
-TURN, GROUNDED, LABEL = "turn", "grounded", "label"
-"""Views: raw text of a turn, its grounded text where that says more, name and description of a grown label."""
+TURN, GROUNDED = "turn", "grounded"
+"""Views: raw text of a turn, and its grounded text where that says more."""
 
 _SAVE_AFTER = 2000
 _BATCH = 20_000
@@ -29,7 +29,7 @@ _BATCH = 20_000
 class _Cached:
     index: VectorIndex
     watermark: int
-    epoch: int
+    removals: int
     saved_at: int
 
 
@@ -56,8 +56,11 @@ class Embeddings:
         fingerprint: Fingerprint,
         owners: Sequence[int],
         vectors: Vector,
+        claim: bool = True,
     ) -> None:
         """Store vectors (N, D) of owners (N,) within the caller's transaction, replacing earlier ones.
+
+        `claim` makes them the namespace's own, if it has none yet; without it they wait beside those in use for `switch`.
 
         Raises:
             EmbedderError: wrong shape or not finite; nothing is stored.
@@ -69,7 +72,8 @@ class Embeddings:
             )
         if not np.isfinite(vectors).all():
             raise EmbedderError(f"{fingerprint} returned numbers that are not finite")
-        self.claim(connection, namespace, fingerprint)
+        if claim:
+            self._claim(connection, namespace, fingerprint)
         connection.executemany(
             "INSERT OR REPLACE INTO embedding (namespace, view, fingerprint, owner, vector) VALUES (?,?,?,?,?)",
             [
@@ -78,30 +82,33 @@ class Embeddings:
             ],
         )
 
-    def claim(self, connection: sqlite3.Connection, namespace: int, fingerprint: Fingerprint) -> None:
-        """Make a fingerprint the namespace's own, if it has none yet."""
+    def _claim(self, connection: sqlite3.Connection, namespace: int, fingerprint: Fingerprint) -> None:
         active = self.active(namespace)
         if active is None:
             self._namespaces.set_progress(connection, namespace, "fingerprint", str(fingerprint))
-        elif active != str(fingerprint) and self.reembedding(namespace) != str(fingerprint):
+        elif active != str(fingerprint):
             raise EmbedderMismatchError(active, str(fingerprint))
+
+    def switch(self, connection: sqlite3.Connection, namespace: int, fingerprint: Fingerprint) -> None:
+        """Use the vectors of another fingerprint from now on, and drop all others, within the caller's transaction."""
+        self._namespaces.set_progress(connection, namespace, "fingerprint", str(fingerprint))
+        connection.execute(
+            "DELETE FROM embedding WHERE namespace = ? AND fingerprint != ?", (namespace, str(fingerprint))
+        )
+        self._namespaces.bump(connection, namespace, removed=True)
 
     def active(self, namespace: int) -> str | None:
         """Fingerprint of the vectors that searches use, None while there are none."""
         found: str | None = self._namespaces.progress(namespace, "fingerprint")
         return found
 
-    def reembedding(self, namespace: int) -> str | None:
-        """Fingerprint of a re-embedding under way."""
-        found: str | None = self._namespaces.progress(namespace, "reembedding")
-        return found
-
-    def missing(self, namespace: int, view: str, fingerprint: Fingerprint, after: int, limit: int) -> list[int]:
-        """Turn rows after a row that have no vector of this fingerprint, ascending."""
+    def stale(self, namespace: int, view: str, fingerprint: Fingerprint, limit: int) -> list[int]:
+        """Owners that have a vector in use, but none yet of this fingerprint, ascending."""
         found = self._database.read(
-            "SELECT t.row FROM turn t WHERE t.namespace = ? AND t.row > ? AND NOT EXISTS (SELECT 1 FROM embedding e WHERE"
-            " e.namespace = t.namespace AND e.view = ? AND e.fingerprint = ? AND e.owner = t.row) ORDER BY t.row LIMIT ?",
-            (namespace, after, view, str(fingerprint), limit),
+            "SELECT e.owner FROM embedding e WHERE e.namespace = ? AND e.view = ? AND e.fingerprint = ? AND NOT EXISTS"
+            " (SELECT 1 FROM embedding n WHERE n.namespace = e.namespace AND n.view = e.view AND n.owner = e.owner"
+            " AND n.fingerprint = ?) ORDER BY e.owner LIMIT ?",
+            (namespace, view, self.active(namespace), str(fingerprint), limit),
         )
         return [int(row[0]) for row in found]
 
@@ -136,30 +143,29 @@ class Embeddings:
         if active is not None and active != str(fingerprint):
             raise EmbedderMismatchError(active, str(fingerprint))
         with self._guard:
-            epoch = self._namespaces.epoch(namespace)
+            removals = self._namespaces.removals(namespace)
             cached = self._cache.get((namespace, view))
-            if cached is None or cached.epoch != epoch:
-                cached = self._opened(namespace, view, fingerprint, epoch)
+            if cached is None or cached.removals != removals:
+                cached = self._opened(namespace, view, fingerprint, removals)
                 self._cache[(namespace, view)] = cached
             self._catch_up(namespace, view, fingerprint, cached)
             if cached.index.count - cached.saved_at >= _SAVE_AFTER:
                 self._save(namespace, view, cached)
             return cached.index
 
-    def _opened(self, namespace: int, view: str, fingerprint: Fingerprint, epoch: int) -> _Cached:
-        """The last saved generation if it is whole and of this epoch, else an empty index to fill from SQLite."""
+    def _opened(self, namespace: int, view: str, fingerprint: Fingerprint, removals: int) -> _Cached:
+        """The last saved generation if it is whole and agrees with SQLite, else an empty index to fill from SQLite."""
         place = self._place(namespace, view)
         if place.exists():
             try:
                 index, note = VectorIndex.load(place, fingerprint)
-                if note.get("epoch") == epoch and self._agrees(
-                    namespace, view, fingerprint, index, int(note["watermark"])
-                ):
-                    return _Cached(index, int(note["watermark"]), epoch, index.count)
+                watermark = int(note["watermark"])
+                if self._agrees(namespace, view, fingerprint, index, watermark):
+                    return _Cached(index, watermark, removals, index.count)
             except CorruptIndexError:
                 pass
             self.rebuilt += 1
-        return _Cached(VectorIndex(fingerprint), 0, epoch, 0)
+        return _Cached(VectorIndex(fingerprint), 0, removals, 0)
 
     def _agrees(self, namespace: int, view: str, fingerprint: Fingerprint, index: VectorIndex, watermark: int) -> bool:
         found = self._database.read(
@@ -183,14 +189,14 @@ class Embeddings:
             cached.watermark = int(found[-1]["row"])
 
     def _save(self, namespace: int, view: str, cached: _Cached) -> None:
-        cached.index.save(self._place(namespace, view), {"watermark": cached.watermark, "epoch": cached.epoch})
+        cached.index.save(self._place(namespace, view), {"watermark": cached.watermark})
         cached.saved_at = cached.index.count
 
     def flush(self) -> None:
         """Save every index that has changed."""
         with self._guard:
             for (namespace, view), cached in self._cache.items():
-                if cached.index.count != cached.saved_at and cached.epoch == self._namespaces.epoch(namespace):
+                if cached.index.count != cached.saved_at and cached.removals == self._namespaces.removals(namespace):
                     self._save(namespace, view, cached)
 
     def forget(self, namespace: int) -> int:

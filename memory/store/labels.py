@@ -53,6 +53,19 @@ class Labels:
             for row in found
         }
 
+    def scope_names(self, namespace: int) -> dict[str, tuple[str, str]]:
+        """For every scope id, the id and name of the scope that it stands for now."""
+        found = self._database.read("SELECT id, label, canonical FROM scope WHERE namespace = ?", (namespace,))
+        scopes = {row["id"]: row for row in found}
+        names = {}
+        for identity in scopes:
+            end, seen = identity, {identity}
+            while (following := scopes[end]["canonical"]) in scopes and following not in seen:
+                seen.add(following)
+                end = following
+            names[identity] = (end, str(scopes[end]["label"]))
+        return names
+
     # Labels of the vocabularies
 
     def put_label(self, connection: sqlite3.Connection, namespace: int, label: Label, decided_by: str) -> None:
@@ -132,6 +145,11 @@ class Labels:
             sql = f"{_INTENT} WHERE i.namespace = ? AND i.turn IN ({marks})"
             result += [_intent(row) for row in self._database.read(sql, (namespace, *part))]
         return result
+
+    def last_intent(self, namespace: int) -> int:
+        """Row of the intent written last, 0 where there is none."""
+        found = self._database.read("SELECT max(row) FROM intent WHERE namespace = ?", (namespace,))
+        return int(found[0][0] or 0)
 
     # Snippets
 

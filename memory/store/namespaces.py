@@ -54,10 +54,20 @@ class Namespaces:
         found = self._database.read("SELECT epoch FROM namespace WHERE ordinal = ?", (ordinal,))
         return int(found[0]["epoch"]) if found else -1
 
+    def removals(self, ordinal: int) -> int:
+        """Counter of changes that removed or replaced vectors."""
+        found = self._database.read("SELECT removals FROM namespace WHERE ordinal = ?", (ordinal,))
+        return int(found[0]["removals"]) if found else -1
+
     @staticmethod
-    def bump(connection: sqlite3.Connection, ordinal: int) -> None:
-        """Tell every cache, in every process, that something else than an append happened."""
-        connection.execute("UPDATE namespace SET epoch = epoch + 1 WHERE ordinal = ?", (ordinal,))
+    def bump(connection: sqlite3.Connection, ordinal: int, removed: bool = False) -> None:
+        """Tell every cache, in every process, that something else than an append happened.
+
+        `removed` says that vectors are gone: their indexes reload too.
+        """
+        connection.execute(
+            "UPDATE namespace SET epoch = epoch + 1, removals = removals + ? WHERE ordinal = ?", (removed, ordinal)
+        )
 
     def progress(self, ordinal: int, key: str) -> Any:
         """A small JSON value that a pipeline stage keeps between runs, or None."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -110,24 +109,22 @@ class Operations:
         return {row[0]: row[1] for row in found}
 
     def advance(
-        self, connection: sqlite3.Connection, operations: Sequence[str], stage: Stage, done_row: int | None = None
+        self, connection: sqlite3.Connection, operation: str, stage: Stage, done_row: int | None = None
     ) -> None:
-        """Move operations on; those whose last row is reached are done."""
-        for operation in operations:
-            connection.execute(
-                "UPDATE operation SET stage = ?, done_row = coalesce(?, done_row), error = NULL, updated = ?,"
-                " status = CASE WHEN coalesce(?, done_row) >= last_row AND ? = 'labelled' THEN 'done' ELSE 'pending' END"
-                " WHERE id = ?",
-                (stage, done_row, time.time(), done_row, stage, operation),
-            )
+        """Move an operation on; when its last row has been labelled it is done."""
+        connection.execute(
+            "UPDATE operation SET stage = ?, done_row = coalesce(?, done_row), error = NULL, updated = ?,"
+            " status = CASE WHEN coalesce(?, done_row) >= last_row AND ? = 'labelled' THEN 'done' ELSE 'pending' END"
+            " WHERE id = ?",
+            (stage, done_row, time.time(), done_row, stage, operation),
+        )
 
-    def fail(self, connection: sqlite3.Connection, operations: Sequence[str], error: str) -> None:
-        """Mark operations failed with a reason; their turns stay searchable and a retry resumes at the failed stage."""
-        for operation in operations:
-            connection.execute(
-                "UPDATE operation SET status = 'failed', attempts = attempts + 1, error = ?, updated = ? WHERE id = ?",
-                (error[:2000], time.time(), operation),
-            )
+    def fail(self, connection: sqlite3.Connection, operation: str, error: str) -> None:
+        """Mark an operation failed with a reason; its turns stay searchable, a retry resumes at the failed stage."""
+        connection.execute(
+            "UPDATE operation SET status = 'failed', attempts = attempts + 1, error = ?, updated = ? WHERE id = ?",
+            (error[:2000], time.time(), operation),
+        )
 
     def reset_attempts(self, connection: sqlite3.Connection, namespace: int) -> int:
         """Give failed operations their attempts back; returns how many there are."""

@@ -7,8 +7,10 @@ import hmac
 import re
 import secrets
 import sqlite3
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from filelock import FileLock
@@ -27,7 +29,7 @@ _MIN_QUOTE = 12
 
 
 class Store:
-    """Everything under one folder: `memory.sqlite3`, its log, the index generations and the worker lock.
+    """Everything under one folder: `memory.sqlite3`, its log, the index generations and the locks of its workers.
 
     Args:
         folder: where it all lives; created where absent.
@@ -46,8 +48,22 @@ class Store:
         self.labels = Labels(self.database)
         self.operations = Operations(self.database)
         self.embeddings = Embeddings(self.database, self.namespaces, folder / "indexes")
-        self.worker_lock = FileLock(folder / "worker.lock", thread_local=False)
+        self._guard = threading.Lock()
+        self._working: dict[int, threading.Lock] = {}
         self._salt = self._secret("tombstone_salt")
+
+    @contextmanager
+    def working(self, namespace: int) -> Iterator[None]:
+        """Held by the one worker, of all threads and processes, that labels a namespace.
+
+        Labelling is online: each decision depends on the one before it. Nothing else waits for this lock.
+        """
+        with self._guard:
+            mine = self._working.setdefault(namespace, threading.Lock())
+        place = self.folder / "locks"
+        place.mkdir(exist_ok=True)
+        with mine, FileLock(place / f"{namespace}.lock"):
+            yield
 
     def remove_turns(self, connection: sqlite3.Connection, namespace: int, turns: Sequence[Turn], bury: bool) -> None:
         """Remove turns with their words, vectors, labels and snippets, and what only they supported.
@@ -69,7 +85,7 @@ class Store:
             )
             self.turns.remove(connection, namespace, turn)
         self._remove_orphans(connection, namespace)
-        self.namespaces.bump(connection, namespace)
+        self.namespaces.bump(connection, namespace, removed=True)
 
     def _remove_orphans(self, connection: sqlite3.Connection, namespace: int) -> None:
         connection.execute(

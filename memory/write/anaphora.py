@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from .languages import CLASS_NOUNS, OPTION_WORDS, ORDINALS, PERSON_NOUNS, PLACE_WORDS, lower_ascii, singular
+from .languages import CLASS_NOUNS, OPTION_WORDS, ORDINALS, PERSON_NOUNS, PLACE_WORDS, Cover, lower_ascii, singular
 from .slots import find_slots
 
 Kind = Literal["pronoun", "definite", "ordinal"]
@@ -94,12 +94,14 @@ _PLEONASTIC_IS_IT = re.compile(
 
 
 def find_anaphors(text: str) -> list[Anaphor]:
-    """References of a text in order; of overlapping ones the longer is kept."""
+    """References of a text in order, none overlapping: ordinals before definites before pronouns."""
     lowered = lower_ascii(text)
-    found: list[Anaphor] = []
-    for anaphor in (*_ordinals(lowered), *_formers(lowered), *_definites(lowered), *_pronouns(lowered)):
-        if all(anaphor.end <= other.start or other.end <= anaphor.start for other in found):
-            found.append(anaphor)
+    cover = Cover(len(text))
+    found = [
+        anaphor
+        for anaphor in (*_ordinals(lowered), *_formers(lowered), *_definites(lowered), *_pronouns(text, lowered))
+        if cover.take(anaphor.start, anaphor.end)
+    ]
     return sorted(found, key=lambda a: a.start)
 
 
@@ -114,7 +116,7 @@ def _who(match: re.Match[str]) -> Literal["speaker", "other", ""]:
 
 def _slot_after(text: str, end: int) -> tuple[str, int]:
     """The slot that a phrase is completed by ("for day 1's breakfast"), and where it ends."""
-    lead = re.match(r" (?:for|on|of|under|in) ", text[end:])
+    lead = re.match(r" (?:for|on|of|under|in) ", text[end : end + 30])
     if not lead:
         return "", end
     for slot in find_slots(text[end : end + 60]):
@@ -162,7 +164,7 @@ def _definites(text: str) -> Iterator[Anaphor]:
 
 def _is_compound(text: str, end: int) -> bool:
     """Whether the noun only qualifies the next one ("the hotel lobby", "the movie theater")."""
-    follows = re.match(r"[ -]([a-z]+)", text[end:])
+    follows = re.match(r"[ -]([a-z]+)", text[end : end + 30])
     return follows is not None and (text[end] == "-" or singular(follows[1]) in CLASS_NOUNS | _PARTS_OF_THINGS)
 
 
@@ -191,9 +193,11 @@ _PARTS_OF_THINGS = frozenset(
 )
 
 
-def _pronouns(text: str) -> Iterator[Anaphor]:
+def _pronouns(written: str, text: str) -> Iterator[Anaphor]:
     for match in _IT.finditer(text):
         word = match[0]
+        if written.startswith("IT", match.start()):  # the abbreviation
+            continue
         if word == "it" and _is_pleonastic(text, match.start(), match.end()):
             continue
         yield Anaphor(match.start(), match.end(), "pronoun")

@@ -25,6 +25,9 @@ from .spans import (
     without_year,
 )
 
+LONE_CLOCK = 0.4
+"""Confidence that a time of day without a date is of the day of the base."""
+
 _ALSO_VERBS = ("may", "march", "mar")
 _PARTS = {"morning": (5, 12), "afternoon": (12, 18), "evening": (17, 24), "night": (18, 30)}
 _SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
@@ -292,4 +295,4 @@ def read_clock(match: re.Match[str], context: Context) -> Span | None:
     first = midnight(context.base).replace(hour=hours, minute=minutes)
     fine = bool(match["minute"] or match["minute24"])
     step, granularity = (timedelta(minutes=1), "minute") if fine else (timedelta(hours=1), "hour")
-    return Span(first, first + step, granularity, True, 0.4)  # type: ignore[arg-type]
+    return Span(first, first + step, granularity, True, LONE_CLOCK)  # type: ignore[arg-type]

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal
 
-from .date_readings import Context
+from .date_readings import LONE_CLOCK, Context
 from .date_rules import CLOCK, ENGLISH, Rule
 from .date_rules_cjk import CJK
-from .languages import HAS_CJK, lower_ascii
+from .languages import HAS_CJK, Cover, lower_ascii
 from .spans import Direction, Granularity, Span
 
 _FUTURE = re.compile(
@@ -101,11 +101,7 @@ def query_range(question: str, now: datetime) -> QueryRange | None:
     pair = _between(question, now)
     if pair:
         return pair
-    spans = [
-        span
-        for span in _find(question, now, "past", bare=False)
-        if span.granularity not in ("hour", "minute") or "night" in span.surface
-    ]
+    spans = [span for span in _find(question, now, "past") if span.confidence > LONE_CLOCK]
     if not spans:
         return None
     for span in spans:
@@ -128,9 +124,17 @@ _OPERATOR = re.compile(
 )
 _OPERATOR_INSIDE = re.compile(r"^(after|since|before|until|till|by)\b")
 _KINDS: dict[str, QueryKind] = {
-    "after": "after", "later than": "after", "since": "since", "before": "before", "prior to": "before", "earlier than": "before",
-    "until": "until", "till": "until", "by": "until", "up to": "until",
-}  # fmt: skip
+    "after": "after",
+    "later than": "after",
+    "since": "since",
+    "before": "before",
+    "prior to": "before",
+    "earlier than": "before",
+    "until": "until",
+    "till": "until",
+    "by": "until",
+    "up to": "until",
+}
 
 
 def _between(question: str, now: datetime) -> QueryRange | None:
@@ -198,10 +202,8 @@ def _placed(text: str, start: int, end: int, span: Span) -> DateSpan:
 
 
 def _longest(found: list[DateSpan]) -> list[DateSpan]:
-    kept: list[DateSpan] = []
-    for span in sorted(found, key=lambda s: s.start - s.end):
-        if all(span.end <= other.start or other.end <= span.start for other in kept):
-            kept.append(span)
+    cover = Cover(max((span.end for span in found), default=0))
+    kept = [span for span in sorted(found, key=lambda s: s.start - s.end) if cover.take(span.start, span.end)]
     return sorted(kept, key=lambda s: s.start)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from ..types import Mention
 from .languages import CLASS_NOUNS, NUMBERS, PERSON_NOUNS, PLACE_NOUNS, PLACE_WORDS, SELDOM_IT_NOUNS
@@ -59,6 +60,7 @@ class Entity:
         return bool(self.types & (PLACE_NOUNS | PLACE_WORDS))
 
 
+@lru_cache(maxsize=4096)
 def name_key(name: str) -> tuple[str, ...]:
     """The words of a name by which its spellings meet: folded, without a leading article or punctuation."""
     folded = unicodedata.normalize("NFKC", name).casefold().replace("’", "'").replace("&", "and")
@@ -89,7 +91,7 @@ def _bare(key: tuple[str, ...]) -> tuple[str, ...]:
 
 def entities_of(mentions: Sequence[Mention]) -> list[Entity]:
     """Distinct things in order of first mention. Mentions of the people who speak are persons."""
-    speakers = {name_key(m.speaker) for m in mentions if m.speaker}
+    speakers = {name_key(speaker) for speaker in {m.speaker for m in mentions} if speaker}
     found: list[Entity] = []
     exact: dict[tuple[str, ...], Entity] = {}
     by_word: dict[str, list[Entity]] = {}

@@ -4,6 +4,7 @@ text.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 
 from ..types import Mention, Reference, Snippet, Turn
@@ -105,7 +106,8 @@ def insert(text: str, references: Sequence[Reference]) -> str:
 
 
 def _sentence(bounds: Sequence[tuple[int, int]], at: int) -> tuple[int, tuple[int, int]]:
-    return next(((i, span) for i, span in enumerate(bounds) if span[0] <= at < span[1]), (-1, (at, at)))
+    index = bisect_right(bounds, at, key=lambda span: span[0]) - 1
+    return index, bounds[index] if index >= 0 else (at, at)
 
 
 def _date_references(turn: Turn) -> list[Reference]:

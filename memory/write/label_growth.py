@@ -1,4 +1,4 @@
-"""When a vocabulary grows: turns that fit no label are pooled, and what recurs among them gets a label (STITCH, 3.1)."""
+"""When a vocabulary grows: turns that fit no label are pooled, and what recurs there gets a label (STITCH, 3.1)."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ class LabelGrowth:
     def grow(self, writer: NamesLabels, turn_of: Callable[[str], Turn | None]) -> Changes:
         """Name what recurs in the pool, then merge near-synonyms; the pool keeps what did not recur.
 
-        A turn that has been deleted meanwhile (`turn_of` gives None) leaves the pool. A writer may decline: those turns leave
-        the pool too, so that it is not asked the same again. An error of the writer leaves the pool as it was.
+        A turn that has been deleted meanwhile (`turn_of` gives None) leaves the pool. A writer may decline: those
+        turns leave the pool too, so that it is not asked the same again.
         """
         changes: list[VocabularyChange] = []
         turns = {turn: found for turn in self._pool if (found := turn_of(turn)) is not None}
@@ -106,7 +106,7 @@ class LabelGrowth:
         near = vectors @ vectors.T >= _SAME_KIND
         np.fill_diagonal(near, True)
         free = np.ones(len(turns), bool)
-        clusters = []
+        clusters: list[list[str]] = []
         while True:
             counts = (near & free).sum(axis=1) * free
             centre = int(counts.argmax())

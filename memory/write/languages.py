@@ -199,3 +199,21 @@ def sentences(text: str) -> list[tuple[int, int]]:
             start = found.pop()[0]
         found.append((start, end))
     return found
+
+
+class Cover:
+    """Which characters of a text are taken: spans of one kind must not overlap, however many there are."""
+
+    def __init__(self, length: int) -> None:
+        self._taken = bytearray(length)
+
+    def is_free(self, start: int, end: int) -> bool:
+        """Whether none of the characters is taken."""
+        return not any(self._taken[start:end])
+
+    def take(self, start: int, end: int) -> bool:
+        """Take them if all are free, and say whether they were."""
+        free = self.is_free(start, end)
+        if free:
+            self._taken[start:end] = b"\x01" * (end - start)
+        return free

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from .languages import (
     CLASS_NOUNS,
@@ -71,8 +72,19 @@ _DEMONYM = re.compile(r"(?:ian|ean|ese|ish|can|French|Greek|Thai|Dutch)$")
 _AT_START = re.compile(r"(?:^|[.!?。！？:;\n\"“(\[*•>-])[\s\"“(*_-]*$")
 _SENTENCE_PUNCTUATION = re.compile(r"[.!?。！？][\"”]?\s|[,;]\s.*[,;]\s")
 
+_INSIDE = re.compile(r"(?<=[a-z,] )[^\W\d_][\w&'’.-]*\w")
+_LOWER = re.compile(r"\b[a-z]+\b")
+
 Found = tuple[int, int, str]
 """Start, end and how it was found: quoted, bold, item, capitalised, katakana."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """Words that the text has inside its sentences as they are written, and those that it has in lower case."""
+
+    inside: frozenset[str]
+    lower: frozenset[str]
 
 
 def candidates(text: str) -> Iterator[Found]:
@@ -90,8 +102,9 @@ def candidates(text: str) -> Iterator[Found]:
         words = match["name"].strip("*_ ").split()
         if words and len(words) <= 8 and _is_item_name(words, match["number"] is not None):
             yield _trimmed(text, match.start("name"), match.end("name"), "item")
+    words = _Words(frozenset(_INSIDE.findall(text)), frozenset(_LOWER.findall(text)))
     for match in _CAPITALISED.finditer(text):
-        yield from _capitalised(text, match)
+        yield from _capitalised(text, match, words)
     for match in _KATAKANA.finditer(text):
         if match[0] not in _COMMON_KATAKANA and match[0] not in KATAKANA_NOUNS:
             yield match.start(), match.end(), "katakana"
@@ -139,7 +152,7 @@ def _is_bold_name(match: re.Match[str], text: str) -> bool:
     return _is_item_name(words, True)
 
 
-def _capitalised(text: str, match: re.Match[str]) -> Iterator[Found]:
+def _capitalised(text: str, match: re.Match[str], seen: _Words) -> Iterator[Found]:
     """The capitalised run without the common words at its head that only the start of a sentence capitalises."""
     start, end = match.span()
     words = match[0].split(" ")
@@ -162,7 +175,7 @@ def _capitalised(text: str, match: re.Match[str]) -> Iterator[Found]:
     end = start + len(" ".join(words))
     if text[:end].endswith(("'s", "’s")) and not _apostrophe_is_of_the_name(text, words, end):
         end -= 2
-    if len(words) == 1 and not _single_is_name(text, words[0], start, end, at_start and not dropped):
+    if len(words) == 1 and not _single_is_name(text, words[0], end, at_start and not dropped, seen):
         return
     yield start, end, "capitalised"
 
@@ -173,22 +186,23 @@ def _bare(word: str) -> str:
 
 def _apostrophe_is_of_the_name(text: str, words: list[str], end: int) -> bool:
     """ "at Rosie's for two" keeps it, "the Apollo Hotel's price" does not."""
-    follows = re.match(r" ([a-z]+)", text[end:])
+    follows = re.match(r" ([a-z]+)", text[end : end + 40])
     return singular(_bare(words[-1])) not in CLASS_NOUNS and (follows is None or follows[1] in FUNCTION_WORDS)
 
 
-def _single_is_name(text: str, word: str, start: int, end: int, at_start: bool) -> bool:
+def _single_is_name(text: str, word: str, end: int, at_start: bool, seen: _Words) -> bool:
     """A single capitalised word is a name inside a sentence; at its start only where the text says so elsewhere."""
     bare = _bare(word)
     if bare in _NEVER or len(bare) < 2 or singular(bare) in CLASS_NOUNS or (word.isupper() and len(word) < 4):
         return False
-    follows = re.match(r"[ -]([a-z]+)", text[end:])
+    follows = re.match(r"[ -]([a-z]+)", text[end : end + 40])
     if follows and _DEMONYM.search(word) and follows[1] not in FUNCTION_WORDS:
         return False
     if not at_start:
         return True
     if bare in COMMON_VERBS or bare.endswith(("ing", "ed", "ly")):
         return False
-    said_of_it = re.match(r"(?:['’]s [a-z]| (?:is|was|has|had|said|told|and I)\b|, (?:a|an|the|my) )", text[end:])
-    again = re.search(rf"[a-z,] {re.escape(word)}\b", text)
-    return bool(again or (said_of_it and not re.search(rf"\b{re.escape(lower_ascii(word))}\b", text)))
+    said_of_it = re.match(
+        r"(?:['’]s [a-z]| (?:is|was|has|had|said|told|and I)\b|, (?:a|an|the|my) )", text[end : end + 40]
+    )
+    return word in seen.inside or bool(said_of_it and lower_ascii(word) not in seen.lower)

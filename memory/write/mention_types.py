@@ -17,7 +17,8 @@ from .languages import (
 )
 
 KATAKANA_NOUNS = {
-    "レストラン": "restaurant", "ホテル": "hotel", "カフェ": "cafe", "ミュージアム": "museum", "スタジアム": "stadium", "ツアー": "tour",
+    "レストラン": "restaurant", "ホテル": "hotel", "カフェ": "cafe", "ミュージアム": "museum",
+    "スタジアム": "stadium", "ツアー": "tour",
 }  # fmt: skip
 _ADJECTIVE = re.compile(r"(?:ian|ean|ese|ish|can|ous|ful|ive|able|ible|less|ed|ing|ic|al|ern)$")
 _CALLED = re.compile(
@@ -79,10 +80,12 @@ def entity_type(text: str, start: int, end: int, how: str) -> str | None:
     preceding = _NOUN_BEFORE.search(before)
     if preceding and _is_noun(preceding[1]):
         return singular(preceding[1])
-    apposition = _APPOSITION.match(after) or (_ITEM_TEXT.match(after) if how in ("item", "bold") else None)
+    apposition = _APPOSITION.match(after)
     if apposition:
         return _head_of_phrase(apposition[1])
-    return None
+    item = _ITEM_TEXT.match(after) if how in ("item", "bold") else None
+    head = _head_of_phrase(item[1]) if item else None
+    return head if head in CLASS_NOUNS else None
 
 
 def _head_of_name(name: str) -> str | None:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..types import Mention, Turn
-from .languages import lower_ascii
+from .languages import Cover, lower_ascii
 from .mention_rules import LONGEST_NAME, candidates
 from .mention_types import entity_type, is_location, offered_type
 from .slots import Slot, find_slots
@@ -31,11 +31,12 @@ def find_mentions(text: str) -> list[Mention]:
     is spoken of. `slot` is stated in its sentence, else the last one stated before it in the text (a heading, or
     "For day 1 ...").
     """
-    taken: list[tuple[int, int, str]] = []
-    for start, end, how in candidates(text):
-        if 0 < end - start <= LONGEST_NAME and all(end <= s or e <= start for s, e, _ in taken):
-            taken.append((start, end, how))
-    taken.sort()
+    cover = Cover(len(text))
+    taken = sorted(
+        (start, end, how)
+        for start, end, how in candidates(text)
+        if 0 < end - start <= LONGEST_NAME and cover.take(start, end)
+    )
     slots = find_slots(text) if taken else []
     return _with_types(
         [_mention(text, start, end, how, slots) for start, end, how in taken if not _is_slot(start, end, slots)]

@@ -12,11 +12,15 @@ from collections.abc import Sequence
 from ..types import Mention, Reference, Turn
 from .anaphora import LAST, Anaphor, find_anaphors
 from .entities import Entity, entities_of
+from .languages import Cover
 from .mentions import mentions_of
 from .slots import same_slot
 
 CONFIDENT = 0.7
 """References below this confidence are left out."""
+
+MOST = 50
+"""References of one turn that are looked at; a longer text names what it speaks of."""
 
 FOCUS_TURNS = 4
 """A pronoun reaches back this many turns at most."""
@@ -39,13 +43,17 @@ def resolve(turn: Turn, known: Sequence[Mention], own: Sequence[Mention] | None 
     if not anaphors:
         return []
     own = mentions_of(turn) if own is None else own
-    before = entities_of(known)
-    found = []
-    for anaphor in anaphors:
-        if any(m.start < anaphor.end and anaphor.start < m.end for m in own):
+    cover = Cover(len(turn.text))
+    for mention in own:
+        cover.take(mention.start, mention.end)
+    found: list[Reference] = []
+    things, named = entities_of(known), 0
+    for anaphor in anaphors[:MOST]:
+        if not cover.is_free(anaphor.start, anaphor.end):
             continue
-        earlier = [m for m in own if m.end <= anaphor.start]
-        things = entities_of([*known, *earlier]) if earlier else before
+        earlier = sum(1 for m in own if m.end <= anaphor.start)
+        if earlier != named:
+            things, named = entities_of([*known, *own[:earlier]]), earlier
         target, confidence = _target(anaphor, things, turn)
         if target is not None and confidence >= CONFIDENT:
             surface = turn.text[anaphor.start : anaphor.end]

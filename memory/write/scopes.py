@@ -19,6 +19,8 @@ WINDOW = 50
 """Turns before the present one that a decider may see (10 and 100 were worse in the paper)."""
 
 _UNKNOWN_SESSION = 0.5
+_KEEP = 0.9
+"""What a scope's centroid keeps of itself at each of its turns: a half-life of about seven turns, as goals drift."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,13 +41,14 @@ class Step:
 
 @dataclass(slots=True)
 class _Known:
-    """What is kept of one scope. `total` is the sum of its turns' unit vectors, (D,)."""
+    """What is kept of one scope. `total`, (D,), sums its turns' unit vectors with fading weights; `weight` sums those."""
 
     id: str
     name: str
     gist: str
     total: NDArray[np.float64]
     size: int
+    weight: float
     last_turn: int
     last_hours: float
     sessions: set[str]
@@ -59,8 +62,9 @@ class ScopeTracker:
 
     Signals of the candidates, (N,) each: `is_previous`; `age`, turns since the scope was last active; `size`, its turns
     so far; `same_session`, 1 where it was active in the turn's session, 0 where not, .5 where the turn has no session;
-    `gap_hours` since its last turn; `coherence`, the length of the mean of its unit vectors (times the cosine to its centroid,
-    that is the mean cosine to its turns); `role_assistant`, 1 where the turn is by an assistant or a tool.
+    `session_turns`, turns so far in that session; `gap_hours` since its last turn; `coherence`, the length of the
+    weighted mean of its unit vectors (times the cosine to its centroid, that is the mean cosine to its turns);
+    `role_assistant`, 1 where the turn is by an assistant or a tool. Centroids favour a scope's latest turns.
     """
 
     def __init__(self, namespace: str, trajectory: str) -> None:
@@ -71,6 +75,7 @@ class ScopeTracker:
         self._known: dict[str, _Known] = {}
         self._centroids: Vector = np.zeros((0, 0), np.float32)
         self._coherence: NDArray[np.float64] = np.zeros(0)
+        self._session_turns: dict[str, int] = {}
         self._window: deque[tuple[str, str]] = deque(maxlen=WINDOW)
 
     @property
@@ -92,7 +97,7 @@ class ScopeTracker:
         return Item(fields, self._candidates(step), step.vector)
 
     def apply(self, step: Step, decision: Decision) -> tuple[str | None, ScopeMove]:
-        """Place the turn as decided. A None for the scope asks the caller to make one and `open` it: nothing changed yet.
+        """Place the turn as decided. None for the scope asks the caller to make one and `open` it: nothing changed yet.
 
         Raises:
             InputError: the decision names a scope that is not known here.
@@ -116,7 +121,7 @@ class ScopeTracker:
             raise InputError("step.vector", f"has shape {step.vector.shape}, unlike those before it")
         dimension = step.vector.shape[0]
         blank = np.zeros(dimension, np.float64)
-        self._known[scope] = _Known(scope, name, gist or name, blank, 0, self.turns, step.hours, set())
+        self._known[scope] = _Known(scope, name, gist or name, blank, 0, 0.0, self.turns, step.hours, set())
         self._centroids = np.vstack([self._centroids.reshape(-1, dimension), np.zeros((1, dimension), np.float32)])
         self._coherence = np.append(self._coherence, 0.0)
         self.place(step, scope)
@@ -130,11 +135,13 @@ class ScopeTracker:
         known = self._known.get(scope)
         if known is None:
             raise InputError("scope", f"{scope!r} is not a scope of this trajectory")
-        known.total += step.vector
+        known.total = known.total * _KEEP + step.vector
+        known.weight = known.weight * _KEEP + 1.0
         known.size += 1
         known.last_turn, known.last_hours = self.turns, step.hours
         if step.session is not None:
             known.sessions.add(step.session)
+            self._session_turns[step.session] = self._session_turns.get(step.session, 0) + 1
         self._refresh(scope)
         self._window.append((scope, step.text))
         self.turns += 1
@@ -159,6 +166,7 @@ class ScopeTracker:
             "trajectory": self.trajectory,
             "turns": self.turns,
             "previous": self.previous,
+            "session_turns": dict(self._session_turns),
             "window": [list(entry) for entry in self._window],
             "scopes": [
                 {
@@ -166,6 +174,7 @@ class ScopeTracker:
                     "name": known.name,
                     "gist": known.gist,
                     "size": known.size,
+                    "weight": known.weight,
                     "last_turn": known.last_turn,
                     "last_hours": known.last_hours,
                     "sessions": sorted(known.sessions),
@@ -180,6 +189,7 @@ class ScopeTracker:
         """The tracker that `state` was taken of: its decisions go on as if there had been no break."""
         tracker = cls(state["namespace"], state["trajectory"])
         tracker.turns, tracker.previous = state["turns"], state["previous"]
+        tracker._session_turns = dict(state["session_turns"])
         tracker._window.extend((scope, text) for scope, text in state["window"])
         totals = np.array(state["totals"], np.float64)
         tracker._centroids = np.zeros(totals.shape, np.float32)
@@ -194,7 +204,7 @@ class ScopeTracker:
         row, known = list(self._known).index(scope), self._known[scope]
         length = float(np.linalg.norm(known.total))
         self._centroids[row] = known.total / length if length else 0.0
-        self._coherence[row] = length / known.size
+        self._coherence[row] = length / known.weight
 
     def _candidates(self, step: Step) -> Candidates:
         known, n = list(self._known.values()), len(self._known)
@@ -207,6 +217,7 @@ class ScopeTracker:
             "age": np.array([float(self.turns - scope.last_turn) for scope in known]),
             "size": np.array([float(scope.size) for scope in known]),
             "same_session": same,
+            "session_turns": np.full(n, float(self._session_turns.get(step.session or "", 0))),
             "gap_hours": np.array([max(0.0, step.hours - scope.last_hours) for scope in known]),
             "coherence": self._coherence.copy(),
             "role_assistant": np.full(n, float(step.role in ("assistant", "tool"))),

@@ -13,7 +13,7 @@ from ..errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class SeedLabel:
-    """A label to start from. `kind` is "event" or "entity_type"; `parent` the name of its coarse label, None for one."""
+    """A label to start from. `kind` is "event" or "entity_type"; `parent` names its coarse label, if any."""
 
     kind: str
     name: str
@@ -35,7 +35,7 @@ def parse_seeds(text: str) -> tuple[SeedLabel, ...]:
     """Seed labels from TOML: `[kind.coarse]` with a `description` and a table `fine` of name = description.
 
     Raises:
-        InputError: the text is not of that form, a name is repeated in its kind, is not lower-case, or has no description.
+        InputError: the text is not of that form, or a name is repeated in its kind, not lower-case or not described.
     """
     try:
         table = tomllib.loads(text)

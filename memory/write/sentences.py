@@ -11,6 +11,7 @@ from .languages import COMMON_ADJECTIVES, COMMON_VERBS, FUNCTION_WORDS, HAS_CJK,
 
 _CJK_RUN = re.compile(r"[぀-ヿ㐀-鿿가-힣豈-﫿]+")
 _LIGHT = FUNCTION_WORDS | COMMON_VERBS | COMMON_ADJECTIVES
+_MOST_SENTENCES = 40
 WHOLE = 200
 """Characters up to which a text is its own summary."""
 
@@ -38,10 +39,10 @@ def key_phrases(text: str, names: Sequence[str] = ()) -> list[str]:
     In Chinese, Japanese and Korean, clauses of up to 12 characters stand for phrases.
     """
     scored: dict[str, tuple[float, str]] = {}
-    for name in names:
+    for name in names[:_MOST_SENTENCES]:
         scored.setdefault(name.casefold(), (3.0, name))
     position = 0
-    for start, end in sentences(text):
+    for start, end in sentences(text)[:_MOST_SENTENCES]:
         for phrase in _phrases(text[start:end]):
             weight = min(len(phrase.split()), 3) + 0.1 * min(len(phrase), 20) / 20 - 0.05 * position
             position += 1
@@ -83,6 +84,7 @@ def summary_of(text: str, names: Sequence[str] = ()) -> str:
     spans = sentences(text)
     if len(spans) <= 1:
         return text[:WHOLE].rstrip()
+    names = names[:100]
     scores = [_informative(text[a:b], i, len(spans), names) for i, (a, b) in enumerate(spans)]
     chosen = sorted(sorted(range(len(spans)), key=lambda i: (-scores[i], i))[:2])
     parts = [text[spans[i][0] : spans[i][1]] for i in chosen]

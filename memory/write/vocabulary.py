@@ -1,8 +1,8 @@
 """The vocabulary of one namespace and kind: labels that merge, grow and nest (STITCH, section 3.1).
 
-Nothing is ever rewritten. Merging sets a label's `canonical`, so it can be undone, and whoever reads a label id resolves it.
-Two levels: a coarse label has no parent, a fine one has a coarse parent. Each operation that changes a label returns the
-changes, in order, for the store to keep; building a vocabulary from the labels so kept gives the same one again.
+Nothing is ever rewritten. Merging sets a label's `canonical`, so it can be undone, and whoever reads a label id
+resolves it. Two levels: a coarse label has no parent, a fine one has a coarse parent. Each operation that changes a
+label returns the changes, in order, for the store to keep; a vocabulary built from the labels so kept is the same.
 """
 
 from __future__ import annotations
@@ -228,12 +228,13 @@ class Vocabulary:
         return (self._set("parent", replace(old, parent=above.id if above else None), self._vectors[old.id]),)
 
     def split(self, label: str, parts: Sequence[tuple[str, str]]) -> tuple[tuple[Label, ...], Changes]:
-        """Add finer labels (name, description) by hand for what one label held; its turns are the caller's to decide again.
+        """Add finer labels (name, description) by hand for what one label held.
 
-        They go beside a fine label, or under a coarse one. The label itself stays.
+        The turns of that label are the caller's to decide again. The new ones go beside a fine label, or under a coarse one. The label itself stays.
         """
         old = self.resolve(label)
-        added, changes = [], []
+        added: list[Label] = []
+        changes: list[VocabularyChange] = []
         for name, description in parts:
             part, change = self.add(name, description, old.parent or old.id, "hand")
             added.append(part)
@@ -243,8 +244,8 @@ class Vocabulary:
     def merge_synonyms(self, threshold: float = SAME_MEANING) -> Changes:
         """Merge grown labels into labels of the same name, else into siblings of the same meaning.
 
-        Made by hand goes before seed, seed before grown, older before newer; only grown labels are merged. A second call
-        changes nothing.
+        Made by hand goes before seed, seed before grown, older before newer; only grown labels are merged. A second
+        call changes nothing.
         """
         order = sorted(self.roots(), key=lambda label: _ORIGIN_RANK[label.origin])  # stable: older first
         kept: list[Label] = []

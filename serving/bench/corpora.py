@@ -111,7 +111,7 @@ class Stored:
         if until is None:
             return None
         sources = (turn.source_id for turn in self.trajectory.turns[until:])
-        return next((self.ids[source] for source in sources if source in self.ids), None)
+        return next((self.ids[source] for source in sources if source is not None and source in self.ids), None)
 
 
 def stored(memory: Memory, trajectory: Trajectory) -> Stored:
@@ -134,4 +134,4 @@ def turn_vectors(memory: Memory, trajectory: Trajectory) -> Vector:
     encoded = memory.embedder.encode([text_of(turn) for turn in missing], "passage") if missing else ()
     known |= {turn.source_id: row for turn, row in zip(missing, encoded, strict=True)}
     vectors = np.stack([known[turn.source_id] for turn in trajectory.turns])
-    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), np.float32)

@@ -15,10 +15,12 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from intentmem.memory.errors import InputError, IntentMemError
 
 from . import corpora
+from .progress import Progress, silent
 from .report import Report, Row, header
 
 WORKER = "intentmem.serving.bench.ingest_worker"
@@ -60,7 +62,7 @@ class WorkerError(IntentMemError):
     """The process that measures failed."""
 
 
-def run(plan: IngestPlan, command: str = "") -> Report:
+def run(plan: IngestPlan, command: str = "", progress: Progress = silent) -> Report:
     """Measure with each number of threads.
 
     Raises:
@@ -71,10 +73,11 @@ def run(plan: IngestPlan, command: str = "") -> Report:
     corpus = corpora.load(plan.corpus, plan.path)
     corpora.one_trajectory(corpus, plan.turns)
     rows: list[Row] = []
-    configuration: dict[str, object] = {**asdict(plan), "corpus": corpus.name, "block": corpora.BLOCK}
+    configuration: dict[str, Any] = {**asdict(plan), "corpus": corpus.name, "block": corpora.BLOCK}
     configuration["path"] = Path(plan.path).name
     failures = 0
-    for threads in plan.threads:
+    for place, threads in enumerate(plan.threads):
+        progress("threads", place, len(plan.threads))
         found = _measured(plan, threads)
         rows += [Row(**row) for row in found["rows"]]
         configuration |= found["configuration"]
@@ -85,7 +88,7 @@ def run(plan: IngestPlan, command: str = "") -> Report:
     )
 
 
-def _measured(plan: IngestPlan, threads: int) -> dict[str, object]:
+def _measured(plan: IngestPlan, threads: int) -> dict[str, Any]:
     environment = {**os.environ, **dict.fromkeys(_POOLS, str(threads))}
     with tempfile.TemporaryDirectory(prefix="intentmem-bench-") as folder:
         job, result = Path(folder, "job.json"), Path(folder, "result.json")
@@ -94,5 +97,5 @@ def _measured(plan: IngestPlan, threads: int) -> dict[str, object]:
         done = subprocess.run(arguments, env=environment, stderr=subprocess.PIPE, text=True, check=False)
         if done.returncode:
             raise WorkerError(f"measuring with {threads} threads failed: {done.stderr.strip()[-2000:]}")
-        loaded: dict[str, object] = json.loads(result.read_text(encoding="utf-8"))
+        loaded: dict[str, Any] = json.loads(result.read_text(encoding="utf-8"))
         return loaded

@@ -63,7 +63,8 @@ def _write(
         cold_write = seconds(lambda: corpora.ingest(warm, NAMESPACE, turns[:1]))
         corpora.ingest(warm, "more", turns[:_WARM_UP])
         found.configuration |= {"embedder": str(warm.embedder.fingerprint), "turns": len(turns)}
-    alone, written = [], []
+    alone: list[float] = []
+    written: list[float] = []
     vectors: Vector = np.empty((0, 0), np.float32)
     memory = warm
     for repeat in range(plan.repeats):

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from intentmem.memory.errors import InputError, IntentMemError
@@ -26,6 +26,7 @@ from . import corpora
 from .baselines import BASELINES, Baselines, Ranking, best_first
 from .bootstrap import intervals
 from .metrics import session_scores, turn_scores, within_budget
+from .progress import Progress, silent
 from .report import Report, Row, header
 
 TOKENS_A_TURN = 8
@@ -35,14 +36,6 @@ SESSION_CORPORA = frozenset(["realmem"])
 """Corpora whose gold is sessions; the others' is turns."""
 
 _FAILURES = (IntentMemError, sqlite3.Error, OSError, RuntimeError)
-
-
-class Progress(Protocol):
-    """Told how far a stage is."""
-
-    def __call__(self, stage: str, done: int, total: int) -> None:
-        """`done` of `total` steps of a stage."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +86,7 @@ class Outcome:
         self.errors.setdefault(subject, error)
 
 
-def run(plan: QualityPlan, memory: Memory, command: str = "", progress: Progress | None = None) -> Report:
+def run(plan: QualityPlan, memory: Memory, command: str = "", progress: Progress = silent) -> Report:
     """Measure a corpus on an empty memory.
 
     Raises:
@@ -105,7 +98,7 @@ def run(plan: QualityPlan, memory: Memory, command: str = "", progress: Progress
     questions = [q for q in corpus.questions if _gold(corpus, q)][: plan.limit_questions]
     if not questions:
         raise InputError("corpus", f"{corpus.name} has no questions with evidence here", "use locomo or realmem")
-    outcome = evaluate(plan, memory, corpus, questions, progress or _silent)
+    outcome = evaluate(plan, memory, corpus, questions, progress)
     rows = summarise(plan, corpus, questions, outcome)
     configuration = {
         **{key: value for key, value in asdict(plan).items() if key not in ("path", "corpus")},
@@ -245,7 +238,3 @@ def _encoded(memory: Memory, questions: Sequence[Question]) -> Iterator[tuple[Qu
 def _ingest_figures(ingested: Sequence[corpora.Ingested]) -> dict[str, Any]:
     totals = {name: sum(getattr(i, name) for i in ingested) for name in ("turns", "duplicates", "suppressed", "failed")}
     return {**totals, "seconds": round(sum(i.seconds for i in ingested), 3)}
-
-
-def _silent(stage: str, done: int, total: int) -> None:
-    """Tell nobody."""

@@ -20,7 +20,7 @@ import intentmem.memory
 from intentmem.memory.errors import InputError
 
 PACKAGES = ("intentmem", "torch", "transformers", "sentence-transformers", "faiss-cpu", "faiss-gpu-cu12", "bm25s")
-_GIT_TIMEOUT_SECONDS = 10
+_COMMAND_SECONDS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,9 +162,13 @@ def commit() -> str:
 
 
 def _git(root: Path, *arguments: str) -> str:
-    command = ["git", "-C", str(root), *arguments]
+    return _output(["git", "-C", str(root), *arguments])
+
+
+def _output(command: list[str]) -> str:
+    """What a command says; nothing where it fails or is not installed."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_GIT_TIMEOUT_SECONDS, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_COMMAND_SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout.strip() if done.returncode == 0 else ""
@@ -187,8 +191,6 @@ def _memory_bytes() -> int | None:
 
 
 def _gpu() -> str | None:
-    try:
-        import torch
-    except ImportError:
-        return None
-    return torch.cuda.get_device_name() if torch.cuda.is_available() else None
+    """Names of the GPUs, from their driver: asking torch would load it into runs that do without."""
+    query = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
+    return ", ".join(_output(query).splitlines()) or None

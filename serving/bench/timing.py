@@ -46,7 +46,7 @@ def latency_rows(corpus: str, subject: str, group: str, found: NDArray[np.float6
 def ratio_row(
     corpus: str, subject: str, group: str, metric: str, found: NDArray[np.float64], floor: NDArray[np.float64]
 ) -> Row:
-    """Median over all pairs of neighbours in time of subject to floor, (rounds, inputs) each; ends are of the rounds."""
+    """Median ratio of neighbours in time, subject to floor, each (rounds, inputs); ends are those of the rounds."""
     ratios = found / np.maximum(floor, 1e-9)
     each = np.median(ratios, axis=1)
     return Row(

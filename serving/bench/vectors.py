@@ -13,6 +13,7 @@ from intentmem.memory.store.vectors import VectorIndex
 from intentmem.memory.types import Fingerprint, Vector
 
 from .process import PeakMemory
+from .progress import Progress, silent
 from .report import Report, Row, header
 from .timing import MILLISECONDS, latency_rows, seconds, spread
 
@@ -39,7 +40,7 @@ class VectorsPlan:
                 raise InputError(name, f"is {getattr(self, name)}", f"at least {least}")
 
 
-def run(plan: VectorsPlan, command: str = "") -> Report:
+def run(plan: VectorsPlan, command: str = "", progress: Progress = silent) -> Report:
     """Build an index, ask it, and compare with exhaustive search over the same vectors.
 
     Raises:
@@ -52,6 +53,7 @@ def run(plan: VectorsPlan, command: str = "") -> Report:
         adding = 0.0
         for first, block in vectors(plan):
             ids = np.arange(first, first + len(block), dtype=np.int64)
+            progress("add", first, plan.n)
             adding += seconds(lambda ids=ids, block=block: index.add(ids, block))  # type: ignore[misc]
         index.search(queries[:1], DEPTH)  # warm-up
         found = np.stack([index.search(query[None], DEPTH)[0][0] for query in queries])

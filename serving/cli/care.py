@@ -40,7 +40,7 @@ def status(session: Session) -> None:
 
 
 def doctor(session: Session) -> None:
-    """Check everything for real: packages, settings, disk, a write, a search and a delete. Exit code 1 names a remedy."""
+    """Check packages, settings and disk, and really write, search and delete. Exit code 1 comes with a remedy."""
     from .doctor import examine
 
     report = examine(session)

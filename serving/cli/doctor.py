@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
@@ -128,9 +129,7 @@ def _examine_memory(memory: Memory, report: Report) -> None:
         if scratch in memory.namespaces():
             memory.erase(namespace=scratch)
     for name in memory.namespaces():
-        report.run(
-            f"namespace {name}", lambda name=name: _counts(memory, name), "run `intentmem process --retry-failed`"
-        )  # type: ignore[misc]
+        report.run(f"namespace {name}", partial(_counts, memory, name), "run `intentmem process --retry-failed`")
 
 
 def _versions() -> str:

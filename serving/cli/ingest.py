@@ -64,8 +64,8 @@ def preview(session: Session, reading: Reading) -> dict[str, Any]:
 def ingest(session: Session, memory: Memory, reading: Reading) -> dict[str, Any]:
     """Store every turn, then embed and label what is pending.
 
-    Turns carry ids of their own, so that those of an earlier, interrupted run are recognised; what that run had stored but
-    not labelled is labelled now.
+    Turns carry ids of their own, so that those of an earlier, interrupted run are recognised; what that run had
+    stored but not labelled is labelled now.
     """
     counts = {"added": 0, "already_there": 0, "suppressed": 0}
     warnings: list[str] = []
@@ -112,7 +112,8 @@ def following(advance: Advance) -> Callable[[Any], None]:
 
     def listen(state: Any) -> None:
         nonlocal last
-        advance(max(0, state.done - last))
+        # The totals start again with each namespace.
+        advance(state.done - last if state.done >= last else state.done)
         last = state.done
 
     return listen

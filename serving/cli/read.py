@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
@@ -11,23 +10,6 @@ from .session import Session, command
 
 if TYPE_CHECKING:
     from intentmem.memory.memory import SearchOptions
-
-
-class Recipe(StrEnum):
-    """Named recipes of a search."""
-
-    FUSED = "fused"
-    STITCH = "stitch"
-    DENSE = "dense"
-    LEXICAL = "lexical"
-
-
-class Group(StrEnum):
-    """What results may be grouped by."""
-
-    SESSION = "session"
-    EPISODE = "episode"
-    SCOPE = "scope"
 
 
 _FILTERS = "Filters (repeatable: any of them)"
@@ -66,7 +48,9 @@ QueryTime = Annotated[
         "--query-time", help="When it is asked: what `yesterday` means.", rich_help_panel=_TIMES, show_default=False
     ),
 ]
-RecipeOption = Annotated[Recipe | None, typer.Option("--recipe", help="How to rank.", show_default=False)]
+RecipeOption = Annotated[
+    str | None, typer.Option("--recipe", help="fused, stitch, dense or lexical.", show_default=False)
+]
 Explain = Annotated[bool, typer.Option("--explain", help="Why each result is there (with --json: every signal).")]
 
 
@@ -85,7 +69,9 @@ def search(
     query: Query,
     limit: Annotated[int | None, typer.Option("--limit", "-k", help="Number of results.", show_default=False)] = None,
     recipe: RecipeOption = None,
-    group_by: Annotated[Group | None, typer.Option("--group-by", help="Ranked groups.", show_default=False)] = None,
+    group_by: Annotated[
+        str | None, typer.Option("--group-by", help="session, episode or scope.", show_default=False)
+    ] = None,
     explain: Explain = False,
     role: Roles = None,
     speaker: Speakers = None,
@@ -101,14 +87,14 @@ def search(
     from . import tables
 
     options = _options(
-        session, recipe or session.settings.read.recipe, roles=role, speakers=speaker, scopes=scope, events=event, entity_types=entity_type,
-        since=since, until=until, as_of=as_of, query_time=query_time,
+        session, recipe or session.settings.read.recipe, roles=role, speakers=speaker, scopes=scope, events=event,
+        entity_types=entity_type, since=since, until=until, as_of=as_of, query_time=query_time,
     )  # fmt: skip
     with session.memory() as memory:
         found = memory.search(
             query,
             limit=limit or session.settings.read.limit,
-            group_by=group_by and group_by.value,
+            group_by=group_by,
             explain=explain,
             **options,
         )
@@ -142,8 +128,8 @@ def context(
     from . import tables
 
     options = _options(
-        session, recipe or session.settings.read.recipe, roles=role, speakers=speaker, scopes=scope, events=event, entity_types=entity_type,
-        since=since, until=until, as_of=as_of, query_time=query_time,
+        session, recipe or session.settings.read.recipe, roles=role, speakers=speaker, scopes=scope, events=event,
+        entity_types=entity_type, since=since, until=until, as_of=as_of, query_time=query_time,
     )  # fmt: skip
     with session.memory() as memory:
         found = memory.context(query, budget=budget or session.settings.read.budget, **options)
@@ -217,7 +203,7 @@ def history(session: Session, turn: Annotated[str, typer.Argument(help="Id of a 
 
 
 def _options(session: Session, recipe: str | None, **filters: object) -> SearchOptions:
-    given = {name: value for name, value in {"recipe": recipe and str(recipe), **filters}.items() if value}
+    given = {name: value for name, value in {"recipe": recipe, **filters}.items() if value}
     return cast("SearchOptions", {**session.owner, **given})
 
 

@@ -7,7 +7,6 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +14,7 @@ from intentmem.memory.errors import InputError
 from intentmem.memory.types import NewTurn
 from intentmem.memory.write.messages import parse_message, parse_role, parse_time
 
-
-class Format(StrEnum):
-    """Formats that can be read. `auto` looks at the file."""
-
-    AUTO = "auto"
-    OPENAI = "openai"
-    TEXT = "text"
-    LOCOMO = "locomo"
-    REALMEM = "realmem"
-
+from .formats import Format
 
 _SUFFIXES = (".json", ".jsonl", ".ndjson", ".txt", ".md")
 _LINE = re.compile(r"(?:\[(?P<time>[^\]\n]{8,40})\]\s*)?(?P<who>[^\W\d_][^:\n\[\]]{0,39}):(?:\s+(?P<said>.*))?")

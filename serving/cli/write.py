@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from .formats import Format
 from .session import Session, command
-from .sources import Format
 
 
 def register(app: typer.Typer) -> None:
@@ -21,7 +21,7 @@ def register(app: typer.Typer) -> None:
 
 
 def demo(session: Session) -> None:
-    """Remember a bundled sample chat, show what was understood, and answer five questions with evidence. Works offline."""
+    """Remember a bundled sample chat, show what was understood, answer five questions with evidence. Works offline."""
     from .demo import run_demo
 
     run_demo(session)
@@ -39,8 +39,8 @@ def ingest(
 ) -> None:
     """Remember conversations from files. Run it again after an interruption: it continues, without duplicates.
 
-    Formats: OpenAI-style messages (JSON or JSONL, a list or objects with `messages`), text lines `speaker: text` or `[time]
-    speaker: text` (an indented line continues the one before), LoCoMo, RealMem.
+    Formats: OpenAI-style messages (JSON or JSONL, a list or objects with `messages`), text lines `speaker: text` or
+    `[time] speaker: text` (an indented line continues the one before), LoCoMo, RealMem.
     """
     from intentmem.memory.errors import InputError
 
@@ -100,7 +100,7 @@ def process(
 
 
 def reembed(session: Session) -> None:
-    """Encode every namespace with the configured embedder. Can be interrupted and run again; old vectors serve meanwhile."""
+    """Encode every namespace with the configured embedder. Resumable; the old vectors serve meanwhile."""
     from . import ingest as engine
     from . import tables
 

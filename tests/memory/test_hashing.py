@@ -6,7 +6,6 @@ import sys
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-
 from intentmem.memory.hashing import HashEmbedder
 from intentmem.memory.protocols import Embedder
 
@@ -40,7 +39,10 @@ def test_texts_that_share_words_are_closer() -> None:
 
 
 def test_another_process_makes_the_same_vectors() -> None:
-    script = "from intentmem.memory.hashing import HashEmbedder as H; print(H().encode(['a hotel'], 'query').tobytes().hex())"
+    script = (
+        "from intentmem.memory.hashing import HashEmbedder\n"
+        "print(HashEmbedder().encode(['a hotel'], 'query').tobytes().hex())"
+    )
     out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
     assert out.strip() == HashEmbedder().encode(["a hotel"], "query").tobytes().hex()
 

@@ -5,11 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
-
 from intentmem.memory.errors import EmbedderError, InputError
 from intentmem.memory.store.vectors import VectorIndex
 from intentmem.memory.types import Fingerprint, Vector
+from numpy.typing import NDArray
 
 pytest.importorskip("faiss")
 D = 16

@@ -1,0 +1,124 @@
+"""The question as a plan: how evidence must be gathered, and which facets it asks for, as probabilities.
+
+Most wrong question-time labels cannot be told from the question alone (STITCH, appendix): a facet is never forced, it is
+a distribution, and matching is soft.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..protocols import Decider
+from ..store.lexical import fold, query_terms, terms
+from ..tasks import ENTITY_TYPES, EVENT, PLAN, Decision, Item, Task
+from ..types import Vector
+from ..write.dates import query_range
+from ..write.vocabulary import Vocabulary
+from .columns import Columns
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What the question asks for.
+
+    reasoning, target, span, gate: probabilities of the labels of the task `plan`, by group. events, entity_types: probabilities by label
+    id. speakers: codes of the speakers named. terms: words to look up, names of speakers left out. since, until: the span of
+    time that the question names, a soft signal, None where it names none.
+    """
+
+    groups: Mapping[str, Mapping[str, float]]
+    events: Mapping[str, float]
+    entity_types: Mapping[str, float]
+    speakers: tuple[int, ...]
+    terms: tuple[str, ...]
+    since: float | None
+    until: float | None
+
+    def as_json(self, names: Mapping[str, str], speakers: list[str | None]) -> dict[str, object]:
+        """The plan for a person to read."""
+        best = {group: max(options, key=lambda name: options[name]) for group, options in self.groups.items()}
+        return {
+            **best,
+            "probabilities": {group: dict(options) for group, options in self.groups.items()},
+            "events": {names.get(k, k): round(p, 3) for k, p in self.events.items()},
+            "entity_types": {names.get(k, k): round(p, 3) for k, p in self.entity_types.items()},
+            "speakers": [speakers[code] for code in self.speakers],
+            "terms": list(self.terms),
+            "since": self.since,
+            "until": self.until,
+        }
+
+
+class Planner:
+    """Makes plans with whatever decides."""
+
+    def __init__(self, decider: Decider) -> None:
+        self._decider = decider
+
+    def plan(
+        self,
+        query: str,
+        vector: Vector,
+        vocabularies: Mapping[str, Vocabulary],
+        columns: Columns,
+        now: datetime | None,
+    ) -> Plan:
+        """The plan of a question.
+
+        Args:
+            vector: (D,), the question's.
+            now: when it is asked; relative dates in it are left alone where that is unknown.
+        """
+        decision = self._decider.decide(PLAN, [Item({"question": query}, vector=vector)])[0]
+        spoken = named_speakers(query, columns)
+        names = {term for code in spoken for term in terms(columns.speakers.names[code] or "")}
+        wanted = [term for term in query_terms(query) if term not in names]
+        span = query_range(query, now) if now is not None else None
+        return Plan(
+            groups=_grouped(decision),
+            events=self._facet(EVENT, query, vector, vocabularies["event"]),
+            entity_types=self._facet(ENTITY_TYPES, query, vector, vocabularies["entity_type"]),
+            speakers=spoken,
+            terms=tuple(wanted),
+            since=span[0].timestamp() if span and span[0] else None,
+            until=span[1].timestamp() if span and span[1] else None,
+        )
+
+    def _facet(self, task: Task, query: str, vector: Vector, vocabulary: Vocabulary) -> dict[str, float]:
+        item = Item({"turn": query}, vocabulary.candidates(), vector)
+        decision = task.check(item, self._decider.decide(task, [item])[0])
+        return {
+            label: p for label, p in decision.probabilities.items() if label in set(item.candidates.ids) and p > 0.02
+        }
+
+
+def named_speakers(query: str, columns: Columns) -> tuple[int, ...]:
+    """Codes of the speakers whose name, or a part of it, stands in the question."""
+    words = set(terms(query))
+    found = []
+    for code, name in enumerate(columns.speakers.names):
+        if name and fold(name) not in ("user", "assistant", "system", "tool") and set(terms(name)) & words:
+            found.append(code)
+    return tuple(found)
+
+
+def facet_weights(plan: Plan, columns: Columns) -> NDArray[np.float32]:
+    """Probability of each label code under the plan, (L + 1,); the last stands for padding and is 0."""
+    weights = np.zeros(len(columns.label_codes.names) + 1, np.float32)
+    for facets in (plan.events, plan.entity_types):
+        for label, probability in facets.items():
+            for code in columns.label_codes.of([label]):
+                weights[code] = probability
+    return weights
+
+
+def _grouped(decision: Decision) -> dict[str, dict[str, float]]:
+    return {
+        group.name: {option.name: decision.probabilities.get(option.name, 0.0) for option in group.options}
+        for group in PLAN.groups
+    }

@@ -1,0 +1,136 @@
+"""Recipes: from signals to one score a turn."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from ..errors import IntentMemError
+from .columns import Floats
+from .plan import Plan
+from .signals import SIGNALS, Evidence
+
+_LONG_QUESTION = 6.0
+"""Content words up to which a question is short: a look-up. A message of four times as many is one that needs background."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Weights of the fused recipe, learned by `python -m intentmem.distill.learn_fusion`.
+
+    lookup, background: weight of each signal for a short question and for a long message; between the two they are mixed.
+    sharpness: of the sum over a group's turns, when groups are ranked.
+    """
+
+    lookup: Mapping[str, float]
+    background: Mapping[str, float]
+    sharpness: float
+
+    def mixed(self, question_words: int) -> dict[str, float]:
+        """Weights for a question with so many content words."""
+        share = length_share(question_words)
+        return {
+            name: (1 - share) * self.lookup.get(name, 0.0) + share * self.background.get(name, 0.0) for name in SIGNALS
+        }
+
+
+def length_share(question_words: int) -> float:
+    """0 for a short question, 1 for a long message, by the logarithm of its content words."""
+    return float(np.clip(np.log2(max(question_words, 1) / _LONG_QUESTION) / 2, 0.0, 1.0))
+
+
+@cache
+def shipped_weights() -> Weights:
+    """The weights in the package.
+
+    Raises:
+        IntentMemError: the file does not fit this release's signals.
+    """
+    loaded: dict[str, Any] = json.loads(files(__package__).joinpath("fused.json").read_text(encoding="utf-8"))
+    unknown = (set(loaded["lookup"]) | set(loaded["background"])) - set(SIGNALS)
+    if unknown:
+        raise IntentMemError(
+            f"fused.json weighs unknown signals: {', '.join(sorted(unknown))}: learn the weights again"
+        )
+    return Weights(loaded["lookup"], loaded["background"], float(loaded["sharpness"]))
+
+
+def fused(evidence: Evidence, weights: Weights) -> tuple[Floats, dict[str, Floats]]:
+    """Scores (P,) and each signal's share in them; turns that are not eligible get minus infinity."""
+    mixed = weights.mixed(evidence.question_words)
+    shares = {name: weight * evidence.standardised(name) for name, weight in mixed.items() if weight}
+    total = (
+        np.sum(list(shares.values()), axis=0, dtype=np.float32) if shares else np.zeros(len(evidence.pool), np.float32)
+    )
+    return _only_eligible(evidence, total), shares
+
+
+def dense(evidence: Evidence) -> Floats:
+    """Cosine to the question, in [-1, 1]."""
+    return _only_eligible(evidence, evidence.raw["dense"])
+
+
+def lexical(evidence: Evidence) -> Floats:
+    """BM25 of the turn's own words, speaker and date."""
+    return _only_eligible(evidence, evidence.raw["lexical"])
+
+
+def stitch(evidence: Evidence, plan: Plan) -> Floats:
+    """Label density first, cosine among equals (STITCH, section 3.3).
+
+    The question's filter F_q holds its best scope, its best event type and its two best entity types; a turn's density
+    is the number of the three facets in which it matches. The cosine, in [-1, 1], is halved so as never to outweigh one facet.
+    """
+    return _only_eligible(evidence, (hard_density(evidence, plan) + 0.49 * evidence.raw["dense"]).astype(np.float32))
+
+
+def hard_density(evidence: Evidence, plan: Plan) -> Floats:
+    """Number of facets matched, 0 to 3, (P,)."""
+    pool = evidence.pool
+    columns, at = pool.columns, pool.positions
+    density = np.zeros(len(pool), np.float32)
+    for facets, most in ((plan.events, 1), (plan.entity_types, 2)):
+        wanted = sorted(facets, key=lambda label: -facets[label])[:most]
+        # A turn carries its likely labels with their probabilities: hard matching counts those it was given.
+        given = columns.weights[at] >= _GIVEN
+        density += (np.isin(columns.labels[at], columns.label_codes.of(wanted)) & given).any(axis=1)
+    scope = columns.scope[at]
+    known = (scope >= 0) & pool.eligible
+    if known.any():
+        best = _closest_scope(scope[known], evidence.raw["dense"][known])
+        density += scope == best
+    return density
+
+
+_GIVEN = 0.3
+
+
+def _closest_scope(scope: np.ndarray[Any, np.dtype[np.int64]], cosine: Floats) -> int:
+    """The scope whose three turns closest to the question are closest on average."""
+    best, found = -np.inf, -1
+    for code in np.unique(scope):
+        top = np.sort(cosine[scope == code])[-3:].mean()
+        if top > best:
+            best, found = float(top), int(code)
+    return found
+
+
+def group_scores(scores: Floats, group: np.ndarray[Any, np.dtype[np.int64]], sharpness: float) -> Floats:
+    """Score of each group, (G,): a soft maximum over its turns, so that several good turns beat one."""
+    groups = int(group.max(initial=-1)) + 1
+    finite = np.isfinite(scores)
+    top = float(scores[finite].max()) if finite.any() else 0.0
+    total = np.zeros(groups)
+    np.add.at(total, group[finite], np.exp((scores[finite] - top) / sharpness))
+    with np.errstate(divide="ignore"):
+        return np.asarray(top + sharpness * np.log(total), np.float32)
+
+
+def _only_eligible(evidence: Evidence, scores: Floats) -> Floats:
+    return np.where(evidence.pool.eligible, scores, -np.inf).astype(np.float32)

@@ -1,0 +1,202 @@
+"""From a question to ranked turns: plan, pool, signals, recipe, grouping."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+import numpy as np
+
+from ..protocols import Decider, Embedder
+from ..store import Store
+from ..store.embeddings import GROUNDED, TURN
+from ..store.vectors import VectorIndex
+from ..types import Filters, Vector
+from ..write.lexicon import KINDS, Lexicon, label_names
+from ..write.vocabulary import Vocabulary
+from . import rank
+from .columns import ColumnCache, Columns, Floats, Ints
+from .plan import Plan, Planner
+from .request import Recipe, SearchRequest
+from .signals import Evidence, gather
+from .words import Pool, PostingCache, make_pool
+
+EXHAUSTIVE = 20_000
+"""Turns up to which every one is scored with every signal; above it, candidates of each kind and their neighbours."""
+_CANDIDATES = 1_000
+_REACH = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """Turns of one search, best first.
+
+    positions: (R,) into the columns; scores: (R,). places: (R,) into the pool of `evidence`. shares: each signal's share
+    of the fused score, (P,), empty for other recipes.
+    """
+
+    columns: Columns
+    positions: Ints
+    scores: Floats
+    places: Ints
+    plan: Plan
+    evidence: Evidence | None
+    shares: dict[str, Floats]
+    seconds: dict[str, float]
+    warnings: tuple[str, ...]
+
+
+class Searcher:
+    """The read path over one store."""
+
+    def __init__(self, store: Store, embedder: Embedder, decider: Decider, lexicon: Lexicon) -> None:
+        self._store = store
+        self._embedder = embedder
+        self._lexicon = lexicon
+        self._columns = ColumnCache(store)
+        self._postings = PostingCache(store)
+        self._planner = Planner(decider)
+        self._vocabularies: dict[int, tuple[int, int, dict[str, Vocabulary]]] = {}
+        self.weights = rank.shipped_weights()
+
+    def rank(self, request: SearchRequest) -> Ranked:
+        """Score every turn that may be returned, best first.
+
+        Raises:
+            EmbedderMismatchError: stored vectors come from another embedder.
+        """
+        started = time.perf_counter()
+        columns = self._columns.get(request.namespace)
+        filters = self._resolved(request.namespace, request.filters)
+        eligible = columns.eligible(filters, request.before_row)
+        query = self._embedder.encode([request.query], "query")[0]
+        encoded = time.perf_counter()
+        now = _now(request, columns)
+        plan = self._planner.plan(request.query, query, self._vocabulary(request.namespace), columns, now)
+        planned = time.perf_counter()
+        evidence = self._evidence(request, columns, eligible, plan, query) if len(eligible) else None
+        scores, shares = self._scored(request.recipe, evidence, plan) if evidence else (np.zeros(0, np.float32), {})
+        # Ties by arrival, so that the same search gives the same order.
+        order = np.argsort(-scores, kind="stable")[: int(np.isfinite(scores).sum())]
+        seconds = {
+            "encode": encoded - started,
+            "plan": planned - encoded,
+            "rank": time.perf_counter() - planned,
+        }
+        positions = evidence.pool.positions[order] if evidence else np.zeros(0, np.int64)
+        return Ranked(
+            columns, positions, scores[order], order, plan, evidence, shares, seconds, self._warnings(request, columns)
+        )
+
+    def _scored(self, recipe: Recipe, evidence: Evidence, plan: Plan) -> tuple[Floats, dict[str, Floats]]:
+        if recipe is Recipe.DENSE:
+            return rank.dense(evidence), {}
+        if recipe is Recipe.LEXICAL:
+            return rank.lexical(evidence), {}
+        if recipe is Recipe.STITCH:
+            return rank.stitch(evidence, plan), {}
+        return rank.fused(evidence, self.weights)
+
+    def _evidence(
+        self, request: SearchRequest, columns: Columns, eligible: Ints, plan: Plan, query: Vector
+    ) -> Evidence:
+        index = self._store.embeddings.index(request.namespace, TURN, self._embedder.fingerprint)
+        visible = columns.eligible(Filters(as_of=request.filters.as_of), request.before_row)
+        if len(visible) > EXHAUSTIVE:
+            visible = self._candidates(columns, visible, eligible, plan, query, index)
+        pool = make_pool(columns, visible, eligible)
+        vectors, embedded = _gathered(index, pool.rows)
+        cosine = self._grounded(request.namespace, pool, query)
+        evidence = gather(pool, plan, query, vectors, embedded, _now(request, columns).timestamp(), self._postings)
+        if cosine is not None:
+            # The grounded text stands beside the raw one: whichever is closer speaks for the turn.
+            evidence = replace(evidence, raw={**evidence.raw, "dense": np.maximum(evidence.raw["dense"], cosine)})
+        return evidence
+
+    def _grounded(self, namespace: int, pool: Pool, query: Vector) -> Floats | None:
+        index = self._store.embeddings.index(namespace, GROUNDED, self._embedder.fingerprint)
+        if not index.count:
+            return None
+        places, found = pool.places(index.ids())
+        cosine = np.full(len(pool), -1.0, np.float32)
+        cosine[places] = index.vectors(index.ids()[found]) @ query
+        return cosine
+
+    def _candidates(
+        self, columns: Columns, visible: Ints, eligible: Ints, plan: Plan, query: Vector, index: VectorIndex
+    ) -> Ints:
+        """The best turns by meaning and by words, with their neighbours; filters are applied before the cut."""
+        allowed = None if len(eligible) == len(columns) else columns.rows[eligible]
+        rows, _ = index.search(query[None], min(_CANDIDATES, len(eligible)), allowed)
+        found = [columns.positions(rows[0][rows[0] >= 0])]
+        weight = np.zeros(len(columns), np.float32)
+        for term in plan.terms:
+            postings = self._postings.get(columns, term)
+            at = columns.positions(postings.rows)
+            weight[at] += np.log1p(len(columns) / (len(at) + 1.0))
+        weight = weight[eligible]
+        top = np.argsort(-weight, kind="stable")[:_CANDIDATES]
+        found.append(eligible[top[weight[top] > 0]])
+        found.append(eligible[-_CANDIDATES // 10 :])
+        near = np.concatenate(found)
+        reach = np.unique(np.concatenate([near + step for step in range(-_REACH, _REACH)]))
+        return np.intersect1d(reach, visible)
+
+    def _vocabulary(self, namespace: int) -> dict[str, Vocabulary]:
+        """The vocabularies, rebuilt when the namespace changed otherwise than by turns."""
+        version = (self._store.namespaces.epoch(namespace), len(self._store.labels.labels(namespace)))
+        known = self._vocabularies.get(namespace)
+        if known is None or known[:2] != version:
+            known = (*version, {kind: self._lexicon.vocabulary(namespace, kind) for kind in KINDS})
+            self._vocabularies[namespace] = known
+        return known[2]
+
+    def _resolved(self, namespace: int, filters: Filters) -> Filters:
+        """Filters with names of scopes and labels as the ids they stand for now."""
+        if filters.scopes is None and filters.events is None and filters.entity_types is None:
+            return filters
+        scopes = self._store.labels.scope_names(namespace)
+        labels = label_names(self._store.labels.labels(namespace))
+        merged = self._store.labels.merged(namespace)
+        return replace(
+            filters,
+            scopes=_ids(
+                filters.scopes, {i: name for i, (_, name) in scopes.items()}, {i: end for i, (end, _) in scopes.items()}
+            ),
+            events=_ids(filters.events, labels, merged),
+            entity_types=_ids(filters.entity_types, labels, merged),
+        )
+
+    def _warnings(self, request: SearchRequest, columns: Columns) -> tuple[str, ...]:
+        missing = len(columns) - self._store.embeddings.count(request.namespace, TURN)
+        if missing > 0:
+            return (f"{missing} turns are not embedded yet and are found by their words only: run process()",)
+        return ()
+
+
+def _now(request: SearchRequest, columns: Columns) -> datetime:
+    """When the question is asked: as it says itself, else directly after the last turn that it may know of."""
+    if request.query_time is not None:
+        return request.query_time
+    if request.filters.as_of is not None:
+        return request.filters.as_of
+    known = columns.time if request.before_row is None else columns.time[columns.rows < request.before_row]
+    return datetime.fromtimestamp(float(known[-1]) if len(known) else 0.0, UTC)
+
+
+def _ids(names: tuple[str, ...] | None, known: dict[str, str], ends: dict[str, str]) -> tuple[str, ...] | None:
+    if names is None:
+        return None
+    wanted = {name.casefold() for name in names}
+    return tuple({ends.get(i, i) for i, name in known.items() if i in names or name.casefold() in wanted})
+
+
+def _gathered(index: VectorIndex, rows: Ints) -> tuple[Vector, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
+    """Vectors of rows (P, D), zero where there is none yet, and which have one."""
+    embedded = np.isin(rows, index.ids())
+    if embedded.all():
+        return index.vectors(rows), embedded
+    vectors = np.zeros((len(rows), index.dimension), np.float32)
+    vectors[embedded] = index.vectors(rows[embedded])
+    return vectors, embedded

@@ -1,0 +1,198 @@
+"""Every reason to think that a turn answers a question, as one number each.
+
+All signals are (P,) over a pool, higher is better, and are standardised over the eligible turns, so that one set of weights
+serves trajectories of any length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..types import Vector
+from .columns import NO_SCOPE, Floats, Ints
+from .plan import Plan, facet_weights
+from .words import Pool, PostingCache, frequencies, rarity, saturated, spread
+
+SIGNALS = (
+    "lexical",
+    "lexical_around",
+    "coverage",
+    "dense",
+    "dense_around",
+    "session_centroid",
+    "session_best",
+    "session_kin",
+    "turn_kin",
+    "scope",
+    "labels",
+    "speaker",
+    "statement",
+    "length",
+    "recency",
+    "time",
+)
+"""Names of the signals that `fused` weighs."""
+
+_SEEDS = 10
+_DAY = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Signals of a pool for one question, raw, (P,) each."""
+
+    pool: Pool
+    raw: Mapping[str, Floats]
+    question_words: int
+
+    def standardised(self, name: str) -> Floats:
+        """One signal with mean 0 and deviation 1 over the eligible turns; 0 where it does not vary."""
+        return standardise(self.raw[name], self.pool.eligible)
+
+
+def gather(
+    pool: Pool, plan: Plan, query: Vector, vectors: Vector, embedded: NDArray[np.bool_], now: float, cache: PostingCache
+) -> Evidence:
+    """Compute every signal.
+
+    Args:
+        query: (D,). vectors: (P, D), zero where `embedded` (P,) is False.
+        now: seconds since 1970 at which the question is asked.
+    """
+    raw = _words(pool, plan, cache)
+    raw |= _meaning(pool, query, vectors, embedded)
+    raw |= _groups(pool, query, vectors, raw)
+    raw |= _facets(pool, plan, now)
+    return Evidence(pool, raw, len(plan.terms))
+
+
+def standardise(values: Floats, eligible: NDArray[np.bool_]) -> Floats:
+    """Mean 0, deviation 1 over the eligible; 0 everywhere where they do not differ."""
+    kept = values[eligible]
+    deviation = float(kept.std()) if len(kept) else 0.0
+    if deviation < 1e-6:
+        return np.zeros_like(values)
+    return np.asarray((values - kept.mean()) / deviation, np.float32)
+
+
+def _words(pool: Pool, plan: Plan, cache: PostingCache) -> dict[str, Floats]:
+    if not plan.terms or not len(pool):
+        zero = np.zeros(len(pool), np.float32)
+        return {"lexical": zero, "lexical_around": zero, "coverage": zero}
+    text, meta = frequencies(pool, list(plan.terms), cache)
+    own, around = text + meta, spread(pool, text) + meta
+    length = pool.columns.length[pool.positions]
+    idf = rarity(own, pool.eligible)
+    return {
+        "lexical": idf @ saturated(own, length),
+        "lexical_around": idf @ saturated(around, spread(pool, length)),
+        "coverage": idf @ np.minimum(around, 1.0),
+    }
+
+
+def _meaning(pool: Pool, query: Vector, vectors: Vector, embedded: NDArray[np.bool_]) -> dict[str, Floats]:
+    cosine = np.asarray(vectors @ query, np.float32)
+    if not embedded.all() and embedded.any():
+        # What is not embedded yet is neither near nor far.
+        cosine[~embedded] = cosine[embedded].mean()
+    speaker = pool.columns.speaker[pool.positions]
+    count = np.maximum(np.bincount(speaker), 1)
+    level = (np.bincount(speaker, cosine) / count)[speaker].astype(np.float32)
+    # Neighbours speak alternately: without their own level, a talkative stranger's would drown the rest.
+    return {"dense": cosine, "dense_around": spread(pool, cosine - level)}
+
+
+def _groups(pool: Pool, query: Vector, vectors: Vector, raw: Mapping[str, Floats]) -> dict[str, Floats]:
+    """Signals that turns lend to those they belong with: sessions, scopes, and turns alike."""
+    first = sum(standardise(raw[name], pool.eligible) for name in ("lexical_around", "dense", "dense_around"))
+    base = np.where(pool.eligible, first, -np.inf).astype(np.float32)
+    session = _dense_codes(pool.columns.session[pool.positions])
+    centroid, best = _centroids(session, vectors), _top_mean(session, base)
+    near = centroid @ query
+    lent = standardise(best, np.isfinite(best)) + standardise(near, np.ones(len(near), bool))
+    scope = pool.columns.scope[pool.positions]
+    return {
+        "session_centroid": near[session],
+        "session_best": np.nan_to_num(best, neginf=0.0)[session],
+        "session_kin": _kin(centroid, lent, 1.0)[session],
+        "turn_kin": _kin(vectors, base, 0.5),
+        "scope": _scope_lent(scope, base),
+    }
+
+
+def _facets(pool: Pool, plan: Plan, now: float) -> dict[str, Floats]:
+    columns, at = pool.columns, pool.positions
+    weights = facet_weights(plan, columns)
+    labels = (weights[columns.labels[at]] * columns.weights[at]).sum(axis=1)
+    time = columns.time[at]
+    return {
+        "labels": np.asarray(labels, np.float32),
+        "speaker": np.isin(columns.speaker[at], plan.speakers).astype(np.float32),
+        "statement": 1.0 - columns.asks[at],
+        "length": np.log(columns.length[at] + 4.0).astype(np.float32),
+        "recency": -np.log1p(np.maximum(now - time, 0.0) / _DAY).astype(np.float32),
+        "time": _within(time, plan.since, plan.until),
+    }
+
+
+def _within(time: NDArray[np.float64], since: float | None, until: float | None) -> Floats:
+    """0 within the span that the question names, falling with the logarithm of the days outside it; 0 without one."""
+    outside = np.zeros(len(time))
+    if since is not None:
+        outside = np.maximum(outside, since - time)
+    if until is not None:
+        outside = np.maximum(outside, time - until)
+    return -np.log1p(outside / _DAY).astype(np.float32)
+
+
+def _dense_codes(codes: Ints) -> Ints:
+    return np.asarray(np.unique(codes, return_inverse=True)[1], np.int64)
+
+
+def _centroids(group: Ints, vectors: Vector) -> Vector:
+    """Normalised mean vector of each group, (G, D)."""
+    total = np.zeros((int(group.max(initial=-1)) + 1, vectors.shape[1]), np.float32)
+    np.add.at(total, group, vectors)
+    length = np.linalg.norm(total, axis=1, keepdims=True)
+    return np.asarray(total / np.maximum(length, 1e-6), np.float32)
+
+
+def _top_mean(group: Ints, score: Floats, depth: int = 3) -> Floats:
+    """Mean of the best three scores of each group, (G,); minus infinity for one with none eligible."""
+    groups = int(group.max(initial=-1)) + 1
+    order = np.lexsort((-score, group))
+    sizes = np.bincount(group, minlength=groups)
+    rank = np.arange(len(group)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    kept = order[(rank < depth) & np.isfinite(score[order])]
+    count = np.bincount(group[kept], minlength=groups)
+    total = np.bincount(group[kept], score[kept], minlength=groups)
+    return np.where(count > 0, total / np.maximum(count, 1), -np.inf).astype(np.float32)
+
+
+def _kin(vectors: Vector, score: Floats, sharpness: float) -> Floats:
+    """Likeness to the best ten, weighted by how good they are; none lends to itself. (N,)"""
+    finite = np.flatnonzero(np.isfinite(score))
+    if not len(finite):
+        return np.zeros(len(score), np.float32)
+    best = finite[np.argsort(-score[finite], kind="stable")[:_SEEDS]]
+    weight = np.exp((score[best] - score[best].max()) * sharpness)
+    likeness = vectors @ vectors[best].T
+    likeness[best, np.arange(len(best))] = 0.0
+    return np.asarray(likeness @ (weight / weight.sum()), np.float32)
+
+
+def _scope_lent(scope: Ints, score: Floats) -> Floats:
+    """Mean of the best three scores of a turn's scope; the mean over scopes for a turn that has none."""
+    known = scope != NO_SCOPE
+    if not known.any():
+        return np.zeros(len(scope), np.float32)
+    lent = np.zeros(len(scope), np.float32)
+    best = _top_mean(_dense_codes(scope[known]), score[known])
+    usual = float(best[np.isfinite(best)].mean()) if np.isfinite(best).any() else 0.0
+    lent[known] = np.where(np.isfinite(best), best, usual)[_dense_codes(scope[known])]
+    lent[~known] = usual
+    return lent

@@ -1,0 +1,212 @@
+"""One block of turns labelled: event and entity types together, scopes one after the other, references within them."""
+
+from __future__ import annotations
+
+import secrets
+import sqlite3
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from ..protocols import Decider, Embedder, Writer
+from ..store import Store
+from ..store.embeddings import GROUNDED
+from ..store.store import grounding_words
+from ..tasks import ENTITY_TYPES, EVENT, SCOPE, Decision, Item
+from ..types import Episode, Intent, Scope, ScopeMove, Scored, Snippet, Turn, Vector
+from .lexicon import Lexicon
+from .state import NamespaceState, States, rendered, step_of
+from .vocabulary import VocabularyChange
+
+EPISODE_TURNS = 50
+"""An episode is closed after so many turns even where nothing ends it."""
+_MOST_EVENTS, _MOST_TYPES = 5, 5
+
+
+@dataclass(slots=True)
+class Block:
+    """What a block of turns came to, ready to be written in one transaction."""
+
+    intents: list[tuple[Turn, Intent]] = field(default_factory=list)
+    snippets: list[tuple[Turn, Snippet]] = field(default_factory=list)
+    scopes: dict[str, Scope] = field(default_factory=dict)
+    episodes: list[Episode] = field(default_factory=list)
+    changes: list[VocabularyChange] = field(default_factory=list)
+    grounded_rows: list[int] = field(default_factory=list)
+    grounded_vectors: Vector | None = None
+    seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+
+
+class Labeller:
+    """Labels blocks with whatever decides and writes."""
+
+    def __init__(
+        self, store: Store, embedder: Embedder, decider: Decider, writer: Writer, states: States, lexicon: Lexicon
+    ) -> None:
+        self._store = store
+        self._embedder = embedder
+        self._decider = decider
+        self._writer = writer
+        self._states = states
+        self._lexicon = lexicon
+
+    def label(self, state: NamespaceState, turns: Sequence[Turn], vectors: Vector) -> Block:
+        """Decide everything about a block, in order, without look-ahead; nothing is written here.
+
+        Args:
+            turns: of one namespace, in order of arrival.
+            vectors: (N, D), theirs.
+        """
+        block = Block()
+        events = self._open_labels(state, "event", EVENT.name, turns, vectors, block)
+        types = self._open_labels(state, "entity_type", ENTITY_TYPES.name, turns, vectors, block)
+        for at, turn in enumerate(turns):
+            scope, move, decision = self._scope(state, turn, vectors[at], block)
+            block.intents.append((turn, _intent(turn, scope, move, decision, events[at], types[at])))
+            self._ground(state, turn, scope, block)
+            self._episode(state, turn, scope, block)
+            self._observe(state, turn, vectors[at], events[at], types[at], block)
+        self._encode_grounded(block)
+        return block
+
+    def write(self, connection: sqlite3.Connection, state: NamespaceState, block: Block) -> None:
+        """Write a block within the caller's transaction."""
+        n, labels = state.namespace, self._store.labels
+        for scope in block.scopes.values():
+            labels.put_scope(connection, n, scope, self._decider.name)
+        changed = self._lexicon.save(connection, n, block.changes, self._writer.name)
+        for turn, intent in block.intents:
+            labels.put_intent(connection, n, turn.row, intent, by_hand=False)
+        for turn, snippet in block.snippets:
+            labels.put_snippet(connection, n, turn.row, snippet)
+            if snippet.references:
+                self._store.lexical.add(connection, n, -turn.row, grounding_words(snippet.references))
+        for episode in [*block.episodes, *state.episodes.values()]:
+            labels.put_episode(connection, n, episode, self._writer.name)
+        if block.grounded_vectors is not None:
+            self._store.embeddings.put(
+                connection, n, GROUNDED, self._embedder.fingerprint, block.grounded_rows, block.grounded_vectors
+            )
+        for growth in state.growth.values():
+            self._lexicon.save_growth(connection, n, growth)
+        if changed:
+            self._store.namespaces.bump(connection, n)
+
+    def _open_labels(
+        self, state: NamespaceState, kind: str, task: str, turns: Sequence[Turn], vectors: Vector, block: Block
+    ) -> list[Decision]:
+        started = time.perf_counter()
+        declared = EVENT if task == EVENT.name else ENTITY_TYPES
+        candidates = state.vocabularies[kind].candidates()
+        items = [Item({"turn": rendered(turn)}, candidates, vectors[at]) for at, turn in enumerate(turns)]
+        decisions = self._decider.decide(declared, items)
+        checked = [declared.check(item, decision) for item, decision in zip(items, decisions, strict=True)]
+        block.seconds[task] += time.perf_counter() - started
+        return checked
+
+    def _scope(
+        self, state: NamespaceState, turn: Turn, vector: Vector, block: Block
+    ) -> tuple[Scope, ScopeMove, Decision]:
+        started = time.perf_counter()
+        tracker, step = state.tracker(turn.trajectory), step_of(turn, vector)
+        item = tracker.propose(step, with_window=self._decider.reads_window)
+        decision = SCOPE.check(item, self._decider.decide(SCOPE, [item])[0])
+        found, move = tracker.apply(step, decision)
+        if found is None:
+            taken = [scope.label for scope in state.scopes.values()]
+            name = self._writer.name_scope(turn, taken)
+            scope = Scope(f"scope_{secrets.token_hex(8)}", name, self._writer.gist("", turn), 0)
+            tracker.open(step, scope.id, scope.label, scope.gist)
+        else:
+            scope = state.scopes[found]
+            gist = self._writer.gist(scope.gist, turn)
+            # An empty generation never replaces good content.
+            scope = replace(scope, gist=gist or scope.gist)
+            tracker.describe(scope.id, gist=scope.gist)
+        state.scopes[scope.id] = block.scopes[scope.id] = scope
+        block.seconds[SCOPE.name] += time.perf_counter() - started
+        return scope, move, decision
+
+    def _ground(self, state: NamespaceState, turn: Turn, scope: Scope, block: Block) -> None:
+        started = time.perf_counter()
+        known = self._states.mentions(state, scope.id)
+        snippet = self._writer.ground(turn, list(known))
+        known.extend(snippet.mentions)
+        block.snippets.append((turn, snippet))
+        if any(reference.kind != "date" for reference in snippet.references):
+            block.grounded_rows.append(turn.row)
+        block.seconds["ground"] += time.perf_counter() - started
+
+    def _episode(self, state: NamespaceState, turn: Turn, scope: Scope, block: Block) -> None:
+        """Extend the open episode of the trajectory, or close it and open another."""
+        current = state.episodes.get(turn.trajectory)
+        same = (
+            current is not None
+            and current.scope == scope.id
+            and state.sessions.get(turn.trajectory) == turn.session
+            and turn.seq - current.first_seq < EPISODE_TURNS
+        )
+        state.sessions[turn.trajectory] = turn.session
+        if current is not None and same:
+            state.episodes[turn.trajectory] = replace(current, last_seq=max(turn.seq, current.last_seq))
+            return
+        if current is not None:
+            span = self._store.turns.span(state.namespace, turn.trajectory, current.first_seq, current.last_seq)
+            summary = self._writer.summarise(span) if span else ""
+            block.episodes.append(replace(current, summary=summary or current.summary, closed=True))
+        state.episodes[turn.trajectory] = Episode(
+            f"episode_{secrets.token_hex(8)}", turn.trajectory, scope.id, turn.seq, turn.seq, "", False
+        )
+
+    def _observe(
+        self, state: NamespaceState, turn: Turn, vector: Vector, event: Decision, types: Decision, block: Block
+    ) -> None:
+        """Count the turn towards the vocabularies' growth, and let them grow when it is time."""
+        for kind, decision in (("event", event), ("entity_type", types)):
+            growth = state.growth[kind]
+            growth.observe(str(turn.row), vector, best_fit(decision))
+            if growth.due:
+                block.changes += growth.grow(self._writer, lambda row: self._turn(state.namespace, int(row)))
+
+    def _turn(self, namespace: int, row: int) -> Turn | None:
+        return self._store.turns.by_rows(namespace, [row]).get(row)
+
+    def _encode_grounded(self, block: Block) -> None:
+        started = time.perf_counter()
+        wanted = set(block.grounded_rows)
+        texts = [snippet.grounded for turn, snippet in block.snippets if turn.row in wanted]
+        if texts:
+            block.grounded_vectors = np.asarray(self._embedder.encode(texts, "passage"))
+        block.seconds["embed_grounded"] += time.perf_counter() - started
+
+
+def best_fit(decision: Decision) -> float:
+    """How well the vocabulary fits: the probability of the best label chosen, 0 where none was."""
+    return max((decision.probabilities.get(label, 0.0) for label in decision.labels), default=0.0)
+
+
+def _intent(turn: Turn, scope: Scope, move: ScopeMove, decision: Decision, events: Decision, types: Decision) -> Intent:
+    probability = (
+        decision.probabilities.get(scope.id, decision.confidence) if move is not ScopeMove.NEW else decision.confidence
+    )
+    return Intent(
+        turn.id,
+        Scored(scope.id, float(probability)),
+        move,
+        _scored(events, _MOST_EVENTS),
+        _scored(types, _MOST_TYPES),
+        {"scope": decision.decided_by, "event": events.decided_by, "entity_types": types.decided_by},
+    )
+
+
+def _scored(decision: Decision, most: int) -> tuple[Scored, ...]:
+    """Chosen labels first, then the likeliest others, so that a question can match softly what was not chosen."""
+    chosen = list(decision.labels)
+    others = sorted(
+        (label for label in decision.probabilities if label not in chosen and label != "none"),
+        key=lambda label: -decision.probabilities[label],
+    )
+    return tuple(Scored(label, float(decision.probabilities.get(label, 0.0))) for label in (chosen + others)[:most])

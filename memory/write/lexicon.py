@@ -1,0 +1,95 @@
+"""The vocabularies of a namespace: the shared seeds, and over them what it grew, renamed or merged.
+
+Seeds have the same ids everywhere and are stored in no namespace until one changes them.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from ..protocols import Embedder
+from ..store import Store
+from ..store.embeddings import TURN
+from ..types import Label, Vector
+from .label_growth import LabelGrowth
+from .seeds import load_seeds
+from .vocabulary import Vocabulary, VocabularyChange, label_text
+
+KINDS = ("event", "entity_type")
+
+
+@cache
+def seed_labels(kind: str) -> tuple[Label, ...]:
+    """The seeds of a kind as labels, parents before children."""
+    blank = Vocabulary("", kind, lambda texts: np.zeros((len(texts), 1), np.float32))
+    blank.seed(load_seeds())
+    return blank.labels
+
+
+def label_names(stored: Iterable[Label]) -> dict[str, str]:
+    """Names by id, merges followed, of all seeds and of the labels that a namespace stored."""
+    known = {label.id: label for kind in KINDS for label in seed_labels(kind)} | {label.id: label for label in stored}
+    names = {}
+    for identity, label in known.items():
+        seen = {identity}
+        while label.canonical and label.canonical in known and label.canonical not in seen:
+            seen.add(label.canonical)
+            label = known[label.canonical]
+        names[identity] = label.name
+    return names
+
+
+class Lexicon:
+    """Builds and keeps vocabularies.
+
+    Args:
+        store: where namespaces keep their own labels.
+        embedder: encodes label texts, once each.
+    """
+
+    def __init__(self, store: Store, embedder: Embedder) -> None:
+        self._store = store
+        self._embedder = embedder
+        self._vectors: dict[str, Vector] = {}
+
+    def vocabulary(self, namespace: int, kind: str) -> Vocabulary:
+        """The vocabulary of a namespace as SQLite has it."""
+        stored = {label.id: label for label in self._store.labels.labels(namespace, kind)}
+        labels = [stored.pop(seed.id, seed) for seed in seed_labels(kind)] + list(stored.values())
+        return Vocabulary("", kind, self._encode, labels, self._encode([label_text(label) for label in labels]))
+
+    def growth(self, namespace: int, vocabulary: Vocabulary, fit: float) -> LabelGrowth:
+        """The pool of a vocabulary, as far as its turns are still there."""
+        state: dict[str, Any] | None = self._store.namespaces.progress(namespace, f"growth:{vocabulary.kind}")
+        if state is None:
+            return LabelGrowth(vocabulary, fit)
+        rows, vectors = self._store.embeddings.load(
+            namespace, TURN, self._embedder.fingerprint, [int(row) for row in state["turns"]]
+        )
+        return LabelGrowth.restore(vocabulary, state | {"turns": [str(r) for r in rows], "vectors": vectors}, fit)
+
+    def save(
+        self, connection: sqlite3.Connection, namespace: int, changes: Sequence[VocabularyChange], decided_by: str
+    ) -> bool:
+        """Write changes within the caller's transaction; returns whether any of them is more than an addition."""
+        for change in changes:
+            self._store.labels.put_label(connection, namespace, change.label, decided_by)
+        return any(change.change != "added" for change in changes)
+
+    def save_growth(self, connection: sqlite3.Connection, namespace: int, growth: LabelGrowth) -> None:
+        """Write the counters of a pool; its vectors are those of its turns."""
+        state = {key: value for key, value in growth.state().items() if key != "vectors"}
+        self._store.namespaces.set_progress(connection, namespace, f"growth:{growth.vocabulary.kind}", state)
+
+    def _encode(self, texts: Sequence[str]) -> Vector:
+        missing = [text for text in dict.fromkeys(texts) if text not in self._vectors]
+        if missing:
+            self._vectors.update(zip(missing, self._embedder.encode(missing, "label"), strict=True))
+        if not texts:
+            return np.zeros((0, self._embedder.fingerprint.dimension), np.float32)
+        return np.stack([self._vectors[text] for text in texts])

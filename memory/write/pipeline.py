@@ -1,0 +1,188 @@
+"""After the acknowledgement: embed, label, write; resumable at the stage that failed."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import EmbedderMismatchError, IntentMemError
+from ..protocols import Decider, Embedder, Writer
+from ..store import Store
+from ..store.embeddings import GROUNDED, TURN
+from ..store.operations import Operation
+from ..types import Turn, Vector
+from .labelling import Labeller
+from .lexicon import Lexicon
+from .state import States
+
+BLOCK = 256
+"""Turns embedded and written together; more would hold results back, fewer would pad the encoder's batches."""
+MAX_ATTEMPTS = 3
+_FAILURES = (IntentMemError, ArithmeticError, LookupError, OSError, RuntimeError, TypeError, ValueError)
+
+
+Batch = list[tuple[Operation, list[Turn]]]
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a long run has come: turns done of those known so far."""
+
+    done: int
+    total: int
+    stage: str
+
+
+class Pipeline:
+    """The stages after the first. At most one worker labels a namespace at a time, whatever the number of processes."""
+
+    def __init__(self, store: Store, embedder: Embedder, decider: Decider, writer: Writer) -> None:
+        self._store = store
+        self._embedder = embedder
+        self.lexicon = Lexicon(store, embedder)
+        self._states = States(store, embedder, self.lexicon)
+        self._decider = decider
+        self._labeller = Labeller(store, embedder, decider, writer, self._states, self.lexicon)
+
+    def run(self, namespace: int, on_progress: Callable[[Progress], None] | None = None) -> int:
+        """Work through what is pending in a namespace; returns the number of turns labelled.
+
+        A failure marks its operations failed, with the reason, and goes on with the others; it does not raise.
+        """
+        done, tried = 0, set[str]()
+        with self._store.working(namespace):
+            while True:
+                waiting = self._store.operations.unfinished(MAX_ATTEMPTS, namespace)
+                batch = self._batch(namespace, [op for op in waiting if op.id not in tried])
+                if not batch:
+                    return done
+                if self._attempt(namespace, batch):
+                    done += sum(len(turns) for _, turns in batch)
+                elif len(batch) == 1:
+                    tried.add(batch[0][0].id)
+                else:
+                    # One bad write must not hold up its neighbours: each of them alone.
+                    for part in batch:
+                        if self._attempt(namespace, [part]):
+                            done += len(part[1])
+                        else:
+                            tried.add(part[0].id)
+                if on_progress:
+                    left = sum(op.turns for op in self._store.operations.unfinished(MAX_ATTEMPTS, namespace))
+                    on_progress(Progress(done, done + left, "labelled"))
+
+    def reembed(self, namespace: int, on_progress: Callable[[Progress], None] | None = None) -> int:
+        """Encode a namespace with the present embedder; returns the number of vectors made.
+
+        The former vectors serve until the last one is there; interrupted, it goes on where it stopped.
+        """
+        fingerprint, embeddings = self._embedder.fingerprint, self._store.embeddings
+        if embeddings.active(namespace) in (None, str(fingerprint)):
+            return 0
+        made, total = 0, self._store.turns.count(namespace)
+        with self._store.working(namespace):
+            for view in (TURN, GROUNDED):
+                while rows := embeddings.stale(namespace, view, fingerprint, BLOCK):
+                    vectors = self._embedder.encode(self._texts(namespace, view, rows), "passage")
+                    with self._store.database.write() as connection:
+                        embeddings.put(connection, namespace, view, fingerprint, rows, vectors, claim=False)
+                    made += len(rows)
+                    if on_progress:
+                        on_progress(Progress(made, max(total, made), view))
+            with self._store.database.write() as connection:
+                embeddings.switch(connection, namespace, fingerprint)
+        return made
+
+    def _texts(self, namespace: int, view: str, rows: Sequence[int]) -> list[str]:
+        if view == GROUNDED:
+            snippets = self._store.labels.snippets(namespace, rows)
+            return [snippets[row].grounded for row in rows]
+        turns = self._store.turns.by_rows(namespace, rows)
+        return [turns[row].searchable_text for row in rows]
+
+    def _batch(self, namespace: int, operations: Sequence[Operation]) -> Batch:
+        """Whole operations, or the next part of a long one, up to a block."""
+        batch: Batch = []
+        room = BLOCK
+        for operation in operations:
+            turns = self._store.turns.of_operation(namespace, operation.id, operation.done_row, room)
+            if turns:
+                batch.append((operation, turns))
+                room -= len(turns)
+            else:
+                # Its turns were deleted meanwhile.
+                with self._store.database.write() as connection:
+                    self._store.operations.advance(connection, operation.id, "labelled", operation.last_row)
+            if room <= 0:
+                break
+        return batch
+
+    def _attempt(self, namespace: int, batch: Batch) -> bool:
+        try:
+            vectors = self._embedded(namespace, batch)
+            self._labelled(namespace, batch, vectors)
+            return True
+        except _FAILURES as error:
+            self._states.forget(namespace)
+            _log.warning("labelling failed, the turns stay searchable by their words: %s", error)
+            with self._store.database.write() as connection:
+                for operation, _ in batch:
+                    self._store.operations.fail(connection, operation.id, f"{type(error).__name__}: {error}")
+            return False
+        except BaseException:
+            self._states.forget(namespace)
+            raise
+
+    def _embedded(self, namespace: int, batch: Batch) -> Vector:
+        """Vectors of the turns, encoding only those that have none yet."""
+        fingerprint, turns = self._embedder.fingerprint, _turns(batch)
+        active = self._store.embeddings.active(namespace)
+        if active not in (None, str(fingerprint)):
+            raise EmbedderMismatchError(str(active), str(fingerprint))
+        rows, stored = self._store.embeddings.load(namespace, TURN, fingerprint, [turn.row for turn in turns])
+        known = dict(zip(rows.tolist(), stored, strict=True))
+        missing = [turn for turn in turns if turn.row not in known]
+        if missing:
+            started = time.perf_counter()
+            vectors = self._embedder.encode([turn.searchable_text for turn in missing], "passage")
+            seconds = time.perf_counter() - started
+            with self._store.database.write() as connection:
+                self._store.embeddings.put(
+                    connection, namespace, TURN, fingerprint, [turn.row for turn in missing], vectors
+                )
+                for operation, _ in batch:
+                    self._store.operations.advance(connection, operation.id, "embedded")
+                self._store.operations.charge(
+                    connection, namespace, batch[0][0].id, "embed", fingerprint.name, len(missing), seconds
+                )
+            known |= {turn.row: vector for turn, vector in zip(missing, vectors, strict=True)}
+        return np.stack([known[turn.row] for turn in turns])
+
+    def _labelled(self, namespace: int, batch: Batch, vectors: Vector) -> None:
+        state, turns = self._states.current(namespace), _turns(batch)
+        # A retry may find turns that an earlier attempt, or a person, labelled already.
+        labelled = {row for _, row, _ in self._store.labels.intents(namespace, turns=[turn.row for turn in turns])}
+        fresh = [at for at, turn in enumerate(turns) if turn.row not in labelled]
+        block = self._labeller.label(state, [turns[at] for at in fresh], vectors[fresh])
+        with self._store.database.write() as connection:
+            current = self._store.namespaces.epoch(namespace) == state.epoch
+            self._labeller.write(connection, state, block)
+            for task, seconds in block.seconds.items():
+                self._store.operations.charge(
+                    connection, namespace, batch[0][0].id, task, self._decider.name, len(fresh), seconds
+                )
+            for operation, part in batch:
+                self._store.operations.advance(connection, operation.id, "labelled", part[-1].row)
+            self._states.wrote(state)
+        if not current:
+            # Someone set a label by hand meanwhile.
+            self._states.forget(namespace)
+
+
+def _turns(batch: Batch) -> list[Turn]:
+    return [turn for _, turns in batch for turn in turns]

@@ -1,0 +1,174 @@
+"""The commands of `intentmem bench`."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from intentmem.memory.errors import InputError, IntentMemError
+from rich.console import Console
+from rich.progress import MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bars
+
+from .progress import Progress
+from .report import Report
+
+app = typer.Typer(
+    help="Measure quality, speed and size on data of your own or on public benchmarks.", no_args_is_help=True
+)
+
+Json = Annotated[Path, typer.Option("--json", help="File for the report (JSON), replaced when the run is complete.")]
+Profile = Annotated[str | None, typer.Option(help="Embedder profile; unset takes it from the settings.")]
+Recipes = Annotated[str, typer.Option(help="Recipes, comma-separated.")]
+Seed = Annotated[int, typer.Option(help="Seed of what is drawn at random.")]
+
+
+@app.command()
+def quality(
+    corpus: Annotated[str, typer.Option(help="locomo (turns) or realmem (sessions).")],
+    data: Annotated[Path, typer.Option(help="The published file, or a folder of them.")],
+    json: Json,
+    recipes: Recipes = "dense,lexical,stitch,fused",
+    budgets: Annotated[str, typer.Option(help="Token budgets, comma-separated.")] = "1024,4096",
+    k: Annotated[int, typer.Option(help="Turns for recall at a fixed number.")] = 10,
+    profile: Profile = None,
+    limit_questions: Annotated[int | None, typer.Option(help="Only the first so many with evidence.")] = None,
+    samples: Annotated[int, typer.Option(help="Bootstrap resamples.")] = 1000,
+    seed: Seed = 0,
+) -> None:
+    """Share of the evidence that searches return, against baselines computed in the same run."""
+    from intentmem.serving.compose import open_memory
+
+    from .quality import QualityPlan, run
+
+    def measure(progress: Progress) -> Report:
+        plan = QualityPlan(
+            corpus,
+            data,
+            _names(recipes, "recipes"),
+            _numbers(budgets, "budgets"),
+            k,
+            limit_questions=limit_questions,
+            samples=samples,
+            seed=seed,
+        )
+        overrides: dict[str, Any] = {} if profile is None else {"embedder": {"profile": profile}}
+        with (
+            tempfile.TemporaryDirectory(prefix="intentmem-bench-") as folder,
+            open_memory(folder, **overrides) as memory,
+        ):
+            return run(plan, memory, _command(), progress)
+
+    _finish(measure, json)
+
+
+@app.command()
+def ingest(
+    data: Annotated[Path, typer.Option(help="The published file, or a folder of them.")],
+    json: Json,
+    corpus: Annotated[str, typer.Option(help="locomo, realmem, sgd, tiage, or auto.")] = "auto",
+    turns: Annotated[int | None, typer.Option(help="The first so many turns; unset takes all.")] = None,
+    threads: Annotated[str, typer.Option(help="Numbers of threads, comma-separated; a process each.")] = "1",
+    repeats: Annotated[int, typer.Option(help="Repeats of each figure; the median is reported.")] = 3,
+    recipes: Recipes = "dense,lexical,stitch,fused",
+    queries: Annotated[int, typer.Option(help="Different queries.")] = 50,
+    profile: Profile = None,
+) -> None:
+    """Turns written a second and latency of searches, as ratios to embedding alone."""
+    from .ingest import IngestPlan, run
+
+    def measure(progress: Progress) -> Report:
+        counts, names = _numbers(threads, "threads"), _names(recipes, "recipes")
+        plan = IngestPlan(str(data), corpus, turns, counts, repeats, names, queries, profile)
+        return run(plan, _command(), progress)
+
+    _finish(measure, json)
+
+
+@app.command()
+def vectors(
+    json: Json,
+    n: Annotated[int, typer.Option(help="Vectors.")] = 1_000_000,
+    dim: Annotated[int, typer.Option(help="Dimensions.")] = 384,
+    queries: Annotated[int, typer.Option(help="Queries.")] = 500,
+    seed: Seed = 0,
+) -> None:
+    """The vector index at size, on synthetic vectors: recall against exact search, latency, memory."""
+    from .vectors import VectorsPlan, run
+
+    _finish(lambda progress: run(VectorsPlan(n, dim, queries, seed), _command(), progress), json)
+
+
+@app.command()
+def scale(
+    json: Json,
+    turns: Annotated[int, typer.Option(help="Turns in the store.")] = 100_000,
+    queries: Annotated[int, typer.Option(help="Different queries.")] = 100,
+    recipes: Recipes = "fused",
+    seed: Seed = 0,
+) -> None:
+    """Memory, disk and search latency of a large store, with made-up turns and a stand-in embedder."""
+    from .scale import ScalePlan, run
+
+    def measure(progress: Progress) -> Report:
+        plan = ScalePlan(turns, queries, recipes=_names(recipes, "recipes"), seed=seed)
+        return run(plan, _command(), progress)
+
+    _finish(measure, json)
+
+
+def _finish(measure: Callable[[Progress], Report], json: Path) -> None:
+    """Run with a progress bar, write the report, show it; a known error is one line and exit code 2 or 1."""
+    from .tables import notes, tables
+
+    try:
+        with _bars() as progress:
+            report = measure(progress)
+        report.write(json)
+    except IntentMemError as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(2 if isinstance(error, InputError) else 1) from error
+    console = Console()
+    for table in tables(report):
+        console.print(table)
+    for note in notes(report):
+        console.print(note, markup=False, highlight=False)
+    console.print(f"Report: {json}", markup=False, highlight=False)
+
+
+@contextmanager
+def _bars() -> Iterator[Progress]:
+    columns = (*Bars.get_default_columns()[:2], MofNCompleteColumn(), TimeRemainingColumn(), TextColumn(""))
+    stages: dict[str, TaskID] = {}
+    with Bars(*columns, console=Console(stderr=True)) as bars:
+
+        def progress(stage: str, done: int, total: int) -> None:
+            if stage not in stages:
+                stages[stage] = bars.add_task(stage, total=total)
+            bars.update(stages[stage], completed=done, total=total)
+
+        yield progress
+
+
+def _names(text: str, option: str) -> list[str]:
+    names = [part.strip() for part in text.split(",") if part.strip()]
+    if not names:
+        raise InputError(option, "is empty", "separate several by commas")
+    return names
+
+
+def _numbers(text: str, option: str) -> list[int]:
+    try:
+        return [int(name) for name in _names(text, option)]
+    except ValueError as error:
+        raise InputError(option, f"{text!r} is no list of whole numbers", "for example 1024,4096") from error
+
+
+def _command() -> str:
+    return shlex.join(["intentmem", *sys.argv[1:]])

@@ -1,0 +1,69 @@
+"""Reports as tables: a table a group, a line a subject, a column a metric, intervals beneath the figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.table import Table
+
+from .report import Report, Row
+
+
+def tables(report: Report) -> Iterator[Table]:
+    """One table for each corpus and group, in the order of the rows."""
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in report.rows:
+        groups.setdefault((row.corpus, row.group), []).append(row)
+    for (corpus, group), rows in groups.items():
+        yield _table(f"{corpus}, {group}", rows)
+
+
+def notes(report: Report) -> Iterator[str]:
+    """What a reader of the tables has to know: what was left out, what failed, how tokens were counted."""
+    header = report.header
+    configuration = header["configuration"]
+    if questions := header.get("questions"):
+        yield (
+            f"{questions['asked']} questions asked of {questions['total']}; "
+            f"{questions['without_evidence']} have no evidence and are left out."
+        )
+    if tokenizer := configuration.get("tokenizer"):
+        budgets = ", ".join(f"{budget:,}" for budget in configuration["budgets"])
+        extra = configuration["tokens_a_turn"]
+        yield f"Budgets of {budgets} tokens, counted by the tokenizer of {tokenizer} plus {extra} a turn."
+        yield f"Brackets are 95% intervals over {configuration['samples']:,} bootstrap resamples of the questions."
+    for subject, count in header["failures"].items():
+        yield f"FAILED, not scored: {subject} {count} times ({header.get('errors', {}).get(subject, 'no message')})."
+    yield f"{header['seconds']:.1f} s on {header['hardware']['cpu']}, {header['hardware']['cores']} cores."
+
+
+def _table(title: str, rows: list[Row]) -> Table:
+    metrics = list(dict.fromkeys(row.metric for row in rows))
+    subjects: dict[str, dict[str, Row]] = {}
+    for row in rows:
+        subjects.setdefault(row.subject, {})[row.metric] = row
+    table = Table(title=title, title_justify="left")
+    table.add_column("subject")
+    table.add_column("n", justify="right")
+    for metric in metrics:
+        table.add_column(metric, justify="right")
+    for subject, found in subjects.items():
+        counts = sorted({row.n for row in found.values()}, reverse=True)
+        cells = [_cell(found[metric]) if metric in found else "" for metric in metrics]
+        table.add_row(subject, f"{counts[0]:,}", *cells)
+    return table
+
+
+def _cell(row: Row) -> str:
+    text = _number(row.value)
+    if row.low is None or row.high is None or (row.low, row.high) == (row.value, row.value):
+        return text
+    return f"{text}\n[dim]{_number(row.low)}-{_number(row.high)}[/dim]"
+
+
+def _number(value: float) -> str:
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    if abs(value) >= 10:
+        return f"{value:.1f}"
+    return f"{value:.3f}".removeprefix("0") if 0 < abs(value) < 1 else f"{value:.2f}"
