@@ -17,8 +17,8 @@ from .backbone import Backbone, declared_dimension
 from .profiles import PROFILES, EmbedderProfile
 from .weights import weights_digest
 
-# Padded tokens a forward pass. On a CPU, 1024 fill the cores and still fit the caches: measured on two AVX2 cores with
-# turns of 35 tokens, 4096 were a quarter slower and 512 no faster. A GPU wants far more.
+# Padded tokens a forward pass. On two AVX2 cores and turns of 35 tokens, 512 to 2048 did the same within noise, 4096 up
+# to a quarter less: beyond 1024 the activations leave the caches. A GPU wants far more (chosen, not measured).
 _CPU_TOKENS, _GPU_TOKENS = 1024, 65_536
 _CHUNK_TEXTS = 8192  # tokenised at a time, so that a corpus does not have to fit in memory as token ids
 _OVERLAP = 0.25

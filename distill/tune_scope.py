@@ -137,6 +137,10 @@ def place(run: Run, weights: ScopeWeights) -> list[str]:
     """The scope of each step, decided online."""
     decider, tracker, placed = BaselineDecider(scope=weights), ScopeTracker("tune", "run"), []
     for step in run.steps:
+        if step.role != "user" and tracker.previous is not None:
+            tracker.place(step, tracker.previous)  # what the rule does for any weights
+            placed.append(tracker.previous)
+            continue
         (decision,) = decider.decide(SCOPE, [tracker.propose(step)])
         scope, _ = tracker.apply(step, decision)
         if scope is None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from functools import wraps
+from functools import update_wrapper
 from types import TracebackType
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -20,11 +20,10 @@ R = TypeVar("R")
 def _threaded(
     method: Callable[Concatenate[Memory, P], R],
 ) -> Callable[Concatenate[AsyncMemory, P], Awaitable[R]]:
-    @wraps(method)
     async def call(self: AsyncMemory, *args: P.args, **kwargs: P.kwargs) -> R:
         return await asyncio.to_thread(method, self.memory, *args, **kwargs)
 
-    return call
+    return update_wrapper(call, method)  # type: ignore[return-value]  # typeshed forgets that `call` is returned
 
 
 class AsyncMemory:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import secrets
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from .errors import InputError, NotFoundError
 from .store import Store
-from .types import Filters, Intent, Label, Scope, ScopeMove, Scored, Turn
+from .types import Intent, Label, Scope, ScopeMove, Scored, Turn
 from .write.lexicon import seed_labels
+from .write.messages import clean
 
 T = TypeVar("T")
 
 BY_HAND = "hand"
 _KINDS = ("scope", "event", "entity_type")
-_PAGE = 500
 
 
 class Curation:
@@ -42,6 +43,8 @@ class Curation:
         """
         if scope is None and events is None and entity_types is None:
             raise InputError("scope", "nothing to set", "pass scope=, events= or entity_types=")
+        scope = None if scope is None else _name(scope, "scope")
+        events, entity_types = _names(events, "events"), _names(entity_types, "entity_types")
         known = {
             turn: intent for _, turn, intent in self._store.labels.intents(namespace, turns=[t.row for t in turns])
         }
@@ -69,13 +72,12 @@ class Curation:
             InputError: an unknown kind or an empty name.
             NotFoundError: no such scope or label.
         """
-        if not new.strip():
-            raise InputError("new", "is empty")
+        new = _name(new, "new").strip()
         with self._store.database.write() as connection:
             if kind == "scope":
-                found: Scope | Label = replace(self._scope(namespace, old), label=new.strip(), by_hand=True)
+                found: Scope | Label = replace(self._scope(namespace, old), label=new, by_hand=True)
             else:
-                found = replace(self._label(namespace, kind, old), name=new.strip().lower(), origin="hand")
+                found = replace(self._label(namespace, kind, old), name=new.lower(), origin="hand")
             self._put(connection, namespace, found)
             self._store.namespaces.bump(connection, namespace)
         return found.id
@@ -114,11 +116,12 @@ class Curation:
         Raises:
             InputError: a turn is not in the scope, or the name is taken.
         """
+        new_name = _name(new_name, "new_name")
         old = self._scope(namespace, scope)
         intents = self._store.labels.intents(namespace, turns=[turn.row for turn in turns])
         if not turns or len(intents) != len(turns) or any(intent.scope.id != old.id for _, _, intent in intents):
             raise InputError("turns", f"not all of them are in the scope {scope!r}", "list(scope=...) shows which are")
-        if any(found.label == new_name for found in self._store.labels.scopes(namespace).values()):
+        if any(_key(found.label) == _key(new_name) for found in self._store.labels.scopes(namespace).values()):
             raise InputError("new_name", f"{new_name!r} exists", "use relabel to move turns to an existing scope")
         self.relabel(namespace, turns, new_name, None, None)
         return self._scope(namespace, new_name).id
@@ -161,7 +164,7 @@ class Curation:
 
 def _found(kind: str, name: str, known: Sequence[tuple[T, str, str]]) -> T:
     by_id = [item for item, identity, _ in known if identity == name]
-    by_name = [item for item, _, label in known if label.casefold() == name.strip().casefold()]
+    by_name = [item for item, _, label in known if _key(label) == _key(name)]
     if not by_id and not by_name:
         raise NotFoundError(kind, f"{name!r} is neither an id nor a name in this namespace")
     return (by_id or by_name)[0]
@@ -186,25 +189,20 @@ def _edited(
     )
 
 
-def selected_turns(store: Store, namespace: int, filters: Filters) -> list[Turn]:
-    """Turns that match filters on role, speaker, trajectory, session, scope and time, in order of arrival."""
-    scope_of = {turn: intent.scope.id for _, turn, intent in store.labels.intents(namespace)} if filters.scopes else {}
-    found: list[Turn] = []
-    row = 0
-    while page := store.turns.after(namespace, row, _PAGE):
-        row = page[-1].row
-        found += [turn for turn in page if _matches(turn, filters, scope_of.get(turn.row))]
-    return found
+def _key(name: str) -> str:
+    """What makes two names the same: case, width and spacing do not count."""
+    return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
 
 
-def _matches(turn: Turn, f: Filters, scope: str | None) -> bool:
-    return (
-        (f.roles is None or turn.role in f.roles)
-        and (f.speakers is None or turn.speaker in f.speakers)
-        and (f.trajectories is None or turn.trajectory in f.trajectories)
-        and (f.sessions is None or turn.session in f.sessions)
-        and (f.scopes is None or scope in f.scopes)
-        and (f.since is None or turn.time >= f.since)
-        and (f.until is None or turn.time < f.until)
-        and (f.as_of is None or turn.time <= f.as_of)
-    )
+def _name(name: object, field: str) -> str:
+    if not isinstance(name, str) or not name.strip():
+        raise InputError(field, f"{name!r} is not a name", "pass a non-empty string")
+    return clean(name).strip()
+
+
+def _names(names: Sequence[str] | None, field: str) -> list[str] | None:
+    if names is None:
+        return None
+    if isinstance(names, str) or not isinstance(names, Sequence):
+        raise InputError(field, "must be a list of names", f'for example {field}=["..."]')
+    return [_name(name, f"{field}[{i}]") for i, name in enumerate(names)]

@@ -11,7 +11,6 @@ import json
 import os
 import secrets
 import sqlite3
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -38,20 +37,29 @@ def export(store: Store, namespace: int, path: Path) -> dict[str, int]:
     Raises:
         StoreError: the file cannot be written.
     """
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with store.database.snapshot():
+            counts = _write(store, namespace, partial)
+        partial.replace(path)
+    except OSError as error:
+        raise StoreError(f"cannot write {path}: {error}") from error
+    finally:
+        partial.unlink(missing_ok=True)
+    return counts
+
+
+def _write(store: Store, namespace: int, path: Path) -> dict[str, int]:
     fingerprint = store.embeddings.active(namespace)
     counts = Counter(kind for kind, _ in _exported(store, namespace, fingerprint))
     header = {"format": FORMAT, "version": VERSION, "fingerprint": fingerprint, "counts": dict(counts)}
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, encoding="utf-8", delete=False) as file:
-            file.write(json.dumps(header) + "\n")
-            for kind, row in _exported(store, namespace, fingerprint):
-                file.write(json.dumps({"kind": kind, **row}, ensure_ascii=False) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        Path(file.name).replace(path)
-    except OSError as error:
-        raise StoreError(f"cannot write {path}: {error}") from error
+    with path.open("x", encoding="utf-8", newline="\n") as file:
+        file.write(json.dumps(header) + "\n")
+        for kind, row in _exported(store, namespace, fingerprint):
+            file.write(json.dumps({"kind": kind, **row}, ensure_ascii=False) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
     return dict(counts)
 
 
@@ -115,7 +123,8 @@ def _decoded(value: dict[str, Any]) -> Any:
 
 def _read(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        # Not splitlines(): a turn may hold other characters that end lines.
+        lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
         header = json.loads(lines[0])
         if header.get("format") != FORMAT:
             raise ValueError("the first line is not an export's header")

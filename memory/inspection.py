@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections import defaultdict
 from datetime import UTC, datetime
 from typing import Any
 
 from .addressing import Address
+from .filtering import selected_turns
 from .protocols import Embedder
 from .store import Store
 from .store.embeddings import TURN
@@ -155,28 +157,28 @@ _WHOLE_NAMESPACE = [
 ]
 
 
-def erase(store: Store, namespace: int, place: Address) -> dict[str, Any]:
-    """Remove a namespace, or a session or trajectory of it, from every place; the report counts each."""
-    from .curation import selected_turns
+def erase(store: Store, namespace: int, place: Address) -> tuple[dict[str, Any], list[str]]:
+    """Remove a namespace, or a session or trajectory of it, from every place.
 
-    part = place.session is not None or place.trajectory is not None
-    filters = Filters(
-        trajectories=(place.trajectory,) if place.trajectory else None,
-        sessions=(place.session,) if place.session else None,
-    )
-    before = _row_counts(store, namespace)
-    turns = selected_turns(store, namespace, filters)
+    Returns a report that counts each place, and the ids of the scopes left without their wording.
+    """
+    sessions = None if place.session is None or place.whole_run else (place.session,)
+    trajectories = None if place.trajectory is None else (place.trajectory,)
+    part = sessions is not None or trajectories is not None
     with store.database.write() as connection:
-        store.remove_turns(connection, namespace, turns, bury=False)
+        before = _row_counts(store, namespace)
+        # Read within the transaction: what arrives later is not part of it.
+        turns = selected_turns(store, namespace, Filters(trajectories=trajectories, sessions=sessions))
+        worded = store.remove_turns(connection, namespace, turns, bury=False)
         if not part:
             connection.execute("DELETE FROM tombstone WHERE namespace = ?", (namespace,))
             connection.execute("DELETE FROM namespace WHERE ordinal = ?", (namespace,))
         else:
-            _forget_derived(store, connection, namespace)
+            _forget_labels(connection, namespace)
     files = store.embeddings.forget(namespace)
     store.database.compact()
     after = _row_counts(store, namespace)
-    return {
+    report = {
         "namespace": place.namespace,
         "trajectory": place.trajectory,
         "session": place.session,
@@ -186,18 +188,18 @@ def erase(store: Store, namespace: int, place: Address) -> dict[str, Any]:
         "compacted": ["memory.sqlite3", "memory.sqlite3-wal"],
         "not_covered": "exports and backups made earlier lie where they were written",
     }
+    return report, worded
 
 
-def _forget_derived(store: Store, connection: Any, namespace: int) -> None:
-    """Drop what was worded from erased turns: summaries of episodes they were in, gists and names of scopes."""
-    for episode in store.labels.episodes(namespace):
-        first = connection.execute(
-            "SELECT count(*) FROM turn WHERE namespace = ? AND trajectory = ? AND seq BETWEEN ? AND ?",
-            (namespace, episode.trajectory, episode.first_seq, episode.last_seq),
-        ).fetchone()[0]
-        if first < episode.last_seq - episode.first_seq + 1:
-            connection.execute("UPDATE episode SET summary = '' WHERE id = ?", (episode.id,))
-    connection.execute("UPDATE scope SET gist = label WHERE namespace = ? AND by_hand = 0", (namespace,))
+def _forget_labels(connection: sqlite3.Connection, namespace: int) -> None:
+    """Drop grown labels that no turn carries any more: they were worded from turns that are gone."""
+    connection.execute(
+        "DELETE FROM label WHERE namespace = :n AND origin = 'grown' AND id NOT IN ("
+        " SELECT json_extract(l.value, '$[0]') FROM intent i, json_each(i.events) l WHERE i.namespace = :n UNION"
+        " SELECT json_extract(l.value, '$[0]') FROM intent i, json_each(i.entity_types) l WHERE i.namespace = :n)"
+        " AND NOT EXISTS (SELECT 1 FROM label c WHERE c.namespace = :n AND label.id IN (c.canonical, c.parent))",
+        {"n": namespace},
+    )
 
 
 def _row_counts(store: Store, namespace: int) -> dict[str, int]:

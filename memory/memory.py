@@ -15,8 +15,9 @@ from typing import Any, TypedDict, Unpack
 
 from . import exchange, inspection, results
 from .addressing import DEFAULT_TRAJECTORY, Address, address
-from .curation import Curation, selected_turns
+from .curation import Curation
 from .errors import InputError
+from .filtering import selected_turns
 from .protocols import Clock, Decider, Embedder, Writer
 from .read.present import Presenter
 from .read.request import SearchRequest, parse_filters, parse_recipe
@@ -28,6 +29,9 @@ from .write.messages import Messages, parse_messages, parse_time
 from .write.pipeline import Pipeline, Progress
 
 TimeLike = datetime | str | float
+# Within the class, `list` is the method of that name.
+Names = list[str]
+Turns = list[Turn]
 
 
 class Owner(TypedDict, total=False):
@@ -202,8 +206,11 @@ class Memory:
 
     def list(self, *, limit: int = 100, offset: int = 0, **options: Unpack[SearchOptions]) -> results.ListResult:
         """Stored turns in order of arrival, filtered as `search` filters."""
-        ordinal, filters = self._filtered(options)
-        turns = selected_turns(self.store, ordinal, filters)
+        for name, value in (("limit", limit), ("offset", offset)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+                raise InputError(name, f"{value!r} is not a number of turns", "pass 0 or more")
+        ordinal, filters, before = self._filtered(options)
+        turns = selected_turns(self.store, ordinal, filters, before)
         page = turns[offset : offset + limit]
         return {"results": results.turns(self.store, ordinal, page), "total": len(turns)}
 
@@ -225,7 +232,7 @@ class Memory:
         """Labels of a vocabulary in use, with how many turns carry each."""
         return inspection.vocabulary(self.store, self._known(owner)[0], kind)
 
-    def namespaces(self) -> list[str]:
+    def namespaces(self) -> Names:
         """Names of all namespaces."""
         return self.store.namespaces.names()
 
@@ -276,15 +283,17 @@ class Memory:
         ordinal, _ = self._known(owner)
         turns = self._turns(ordinal, turn_ids)
         with self.store.database.write() as connection:
-            self.store.remove_turns(connection, ordinal, turns, bury=True)
+            worded = self.store.remove_turns(connection, ordinal, turns, bury=True)
+        self.pipeline.reword(ordinal, worded)
         return len(turns)
 
     def delete_all(self, **options: Unpack[SearchOptions]) -> int:
         """Delete every turn that matches; an owner is required. Returns the number of turns."""
-        ordinal, filters = self._filtered(options)
-        turns = selected_turns(self.store, ordinal, filters)
+        ordinal, filters, before = self._filtered(options)
         with self.store.database.write() as connection:
-            self.store.remove_turns(connection, ordinal, turns, bury=True)
+            turns = selected_turns(self.store, ordinal, filters, before)
+            worded = self.store.remove_turns(connection, ordinal, turns, bury=True)
+        self.pipeline.reword(ordinal, worded)
         return len(turns)
 
     def erase(self, **owner: Unpack[Owner]) -> dict[str, Any]:
@@ -293,7 +302,10 @@ class Memory:
         Returns a report that names every place and how much was removed from it, and what lies outside (exports).
         """
         ordinal, place = self._known(owner)
-        return inspection.erase(self.store, ordinal, place)
+        report, worded = inspection.erase(self.store, ordinal, place)
+        if worded and place.namespace in self.store.namespaces.names():
+            self.pipeline.reword(ordinal, worded)
+        return report
 
     def export(self, path: Path | str, **owner: Unpack[Owner]) -> dict[str, int]:
         """Write a namespace as JSONL, labels and history included; returns the number of lines by kind."""
@@ -309,7 +321,10 @@ class Memory:
     def reembed(self, on_progress: Callable[[Progress], None] | None = None) -> int:
         """Encode every namespace with the configured embedder; resumable; old vectors serve until each is complete."""
         ordinals = [self.store.namespaces.ordinal(name) for name in self.store.namespaces.names()]
-        return sum(self.pipeline.reembed(ordinal, on_progress) for ordinal in ordinals)
+        made = sum(self.pipeline.reembed(ordinal, on_progress) for ordinal in ordinals)
+        for ordinal in ordinals:
+            self.pipeline.run(ordinal, on_progress)
+        return made
 
     def close(self) -> None:
         """Save the indexes and close the files."""
@@ -330,12 +345,18 @@ class Memory:
         place = address(**owner)
         return self.store.namespaces.ordinal(place.namespace), place
 
-    def _filtered(self, options: SearchOptions) -> tuple[int, Filters]:
+    def _filtered(self, options: SearchOptions) -> tuple[int, Filters, int | None]:
+        """Ordinal, filters, and the row that is the end where `before` names one, of a call that ranks nothing."""
+        for name in ("recipe", "query_time"):
+            if name in options:
+                raise InputError(name, "has no meaning without a query")
         place, filters = parse_filters(options)
-        return self.store.namespaces.ordinal(place.namespace), filters
+        ordinal = self.store.namespaces.ordinal(place.namespace)
+        before = options.get("before")
+        return ordinal, filters, self.store.turns.get(ordinal, before).row if before else None
 
-    def _turns(self, namespace: int, ids: str | Iterable[str]) -> list[Turn]:
-        wanted = [ids] if isinstance(ids, str) else list(ids)
+    def _turns(self, namespace: int, ids: str | Iterable[str]) -> Turns:
+        wanted = (ids,) if isinstance(ids, str) else tuple(ids)
         if not wanted:
             raise InputError("turn_ids", "is empty")
         return [self.store.turns.get(namespace, turn_id) for turn_id in dict.fromkeys(wanted)]

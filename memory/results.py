@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, NotRequired, TypedDict
 
+from .errors import InputError, NotFoundError
 from .store import Store
 from .store.operations import Operation
 from .types import Intent, NewTurn, Scored, Snippet, Turn
 from .write.intake import Receipt
 from .write.lexicon import label_names
+from .write.messages import checked
 
 
 class OperationResult(TypedDict):
@@ -106,13 +109,20 @@ class ListResult(TypedDict):
 
 
 def completed(turn: NewTurn, metadata: dict[str, Any] | None, time: datetime | None, session: str | None) -> NewTurn:
-    """A turn with what the call said of all of its turns; what the turn says itself wins."""
-    return replace(
+    """A turn with what the call said of all of its turns; what the turn says itself wins.
+
+    Raises:
+        InputError: the call's metadata cannot be stored.
+    """
+    if metadata is not None and not isinstance(metadata, Mapping):
+        raise InputError("metadata", f"is a {type(metadata).__name__}", "pass an object")
+    whole = replace(
         turn,
         meta={**(metadata or {}), **turn.meta},
         time=turn.time or time,
         session=turn.session or session,
     )
+    return checked(whole, "messages") if metadata else whole
 
 
 def operation(found: Operation) -> OperationResult:
@@ -130,10 +140,15 @@ def operation(found: Operation) -> OperationResult:
 
 def added(store: Store, namespace: int, receipt: Receipt) -> AddResult:
     """The acknowledgement of a receipt."""
-    state = store.operations.get(namespace, receipt.operation.id) if receipt.operation else None
+    state = receipt.operation
+    if state is not None:
+        with suppress(NotFoundError):  # deleted meanwhile, with its turns
+            state = store.operations.get(namespace, state.id)
     turns = store.turns.by_rows(namespace, receipt.rows)
     return {
-        "results": [{"id": turns[row].id, "memory": turns[row].text, "event": "ADD"} for row in receipt.rows],
+        "results": [
+            {"id": turns[row].id, "memory": turns[row].text, "event": "ADD"} for row in receipt.rows if row in turns
+        ],
         "operation": operation(state) if state else None,
         "status": state.status if state else "empty",
         "duplicates": receipt.duplicates,

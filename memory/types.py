@@ -83,6 +83,10 @@ class Turn:
         return with_captions(self.text, self.attachments)
 
 
+GIVEN = 0.3
+"""Probability from which a turn is taken to carry a label; below it the label is a likely alternative."""
+
+
 @dataclass(frozen=True, slots=True)
 class Scored:
     """A label's id with the probability that it applies."""

@@ -84,10 +84,10 @@ class Settings(BaseSettings):
         env_prefix=PREFIX, env_nested_delimiter="__", frozen=True, extra="forbid", validate_default=True
     )
 
-    store: StoreSettings = StoreSettings()
-    embedder: EmbedderSettings = EmbedderSettings()
-    memory: MemorySettings = MemorySettings()
-    read: ReadSettings = ReadSettings()
+    store: StoreSettings = Field(default_factory=StoreSettings)
+    embedder: EmbedderSettings = Field(default_factory=EmbedderSettings)
+    memory: MemorySettings = Field(default_factory=MemorySettings)
+    read: ReadSettings = Field(default_factory=ReadSettings)
 
     @classmethod
     def settings_customise_sources(

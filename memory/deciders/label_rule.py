@@ -20,11 +20,15 @@ from .label_cues import EVENT_CUES, TYPE_CUES, LabelCues
 
 @dataclass(frozen=True, slots=True)
 class EventWeights:
-    """Weights of the event rule. `floor` is the least score of a label that fits at all; cues count in cosine units."""
+    """Weights of the event rule.
 
-    parent: float = 0.5
-    cue: float = 0.25
-    temperature: float = 0.06
+    `floor` is the least score of a label that fits at all, `cue` the cosine that a clear cue is worth; the runner-up is
+    chosen too where its probability is at least `second` times the best one's.
+    """
+
+    parent: float = 0.25
+    cue: float = 0.5
+    temperature: float = 0.08
     floor: float = 0.12
     second: float = 0.6
 
@@ -34,9 +38,9 @@ class TypeWeights:
     """Weights of the entity-type rule: probability = logistic(slope * (score - threshold))."""
 
     parent: float = 0.3
-    cue: float = 0.25
+    cue: float = 0.4
     slope: float = 14.0
-    threshold: float = 0.36
+    threshold: float = 0.34
     most: int = 5
 
 
@@ -55,11 +59,6 @@ class LabelScorer:
         self.fine = parents >= 0 if (parents >= 0).any() else np.ones(len(candidates), bool)
         self._cues = LabelCues(EVENT_CUES if kind == "event" else TYPE_CUES, candidates.texts)
 
-    @property
-    def parents(self) -> NDArray[np.int64]:
-        """Row of each candidate's parent, its own where it has none."""
-        return self._parents
-
     def scores(self, turns: Vector, texts: list[str], parent: float, cue: float) -> NDArray[np.float64]:
         """(N, L): turns (N, D) against L labels, in units of cosine."""
         cosines = (turns @ self._vectors.T).astype(np.float64)
@@ -71,7 +70,7 @@ class LabelScorer:
 def choose_events(scorer: LabelScorer, scores: NDArray[np.float64], weights: EventWeights) -> Chosen:
     """Two labels at most, from one turn's scores (L,); none where nothing fits.
 
-    A fine label is chosen; where its family is clearer than the label itself, the coarse one follows it.
+    Where the vocabulary has two levels, fine labels are chosen: their coarse ones only lend them their evidence.
     """
     ids = scorer.candidates.ids
     rows = np.flatnonzero(scorer.fine)

@@ -102,7 +102,8 @@ def _scores(item: Item, previous: NDArray[np.float64], weights: ScopeWeights) ->
         + weights.refers * cues.refers
         - weights.opens * cues.opens
     )
-    return weights.weight * cosines + previous * (stay + stay_seated)
+    scores: NDArray[np.float64] = weights.weight * cosines + previous * (stay + stay_seated)
+    return scores
 
 
 def _inherit(candidates: Candidates, row: int) -> tuple[str, dict[str, float]]:
@@ -114,4 +115,4 @@ def _inherit(candidates: Candidates, row: int) -> tuple[str, dict[str, float]]:
 
 def _signal(candidates: Candidates, name: str, default: float) -> NDArray[np.float64]:
     found = candidates.signals.get(name)
-    return np.full(len(candidates), default, np.float64) if found is None else found
+    return np.asarray(np.full(len(candidates), default) if found is None else found, np.float64)

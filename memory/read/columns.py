@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..store import Store
-from ..types import ROLES, Filters
+from ..types import GIVEN, ROLES, Filters
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
@@ -75,8 +75,11 @@ class Columns:
         return len(self.rows)
 
     def positions(self, rows: Ints) -> Ints:
-        """Positions of rows that are known to be there."""
-        return np.searchsorted(self.rows, rows)
+        """Positions of those rows that are here: an index may have seen later turns, or removed ones."""
+        at = np.searchsorted(self.rows, rows)
+        known = at < len(self)
+        known[known] = self.rows[at[known]] == np.asarray(rows)[known]
+        return at[known]
 
     def eligible(self, filters: Filters, before_row: int | None = None) -> Ints:
         """Positions of the turns that filters let through, ascending."""
@@ -96,7 +99,8 @@ class Columns:
             keep &= np.isin(self.scope, self.scopes.of(filters.scopes))
         for wanted_labels in (filters.events, filters.entity_types):
             if wanted_labels is not None:
-                keep &= np.isin(self.labels, self.label_codes.of(wanted_labels)).any(axis=1)
+                carried = np.isin(self.labels, self.label_codes.of(wanted_labels)) & (self.weights >= GIVEN)
+                keep &= carried.any(axis=1)
         if filters.since is not None:
             keep &= self.time >= filters.since.timestamp()
         if filters.until is not None:
@@ -185,8 +189,10 @@ class ColumnCache:
             for slot, label in enumerate(scored[: labels.shape[1]]):
                 labels[at, slot] = c.label_codes.code(canonical.get(label.id, label.id))
                 weights[at, slot] = label.probability
-        known = [i for i, row, _ in intents if row <= c.rows[-1]] if len(c) else []
-        return _replaced(c, scope=scope, labels=labels, weights=weights, last_intent=max(known, default=c.last_intent))
+        last = int(c.rows[-1]) if len(c) else 0
+        unseen = [i for i, row, _ in intents if row > last]
+        read_to = min(unseen) - 1 if unseen else max(i for i, _, _ in intents)
+        return _replaced(c, scope=scope, labels=labels, weights=weights, last_intent=read_to)
 
     def _canonical(self, namespace: int) -> dict[str, str]:
         """Where merged scopes and labels lead."""

@@ -64,8 +64,13 @@ def assemble(
 def render_turn(turn: Turn) -> str:
     """One turn as a line: date, speaker, id, quoted text with captions."""
     who = turn.speaker or turn.role
-    text = quote(turn.searchable_text).replace("\n", "\n    ")
-    return f"[{turn.time:%Y-%m-%d %H:%M}] {quote(who)} ({turn.id}): {text}"
+    # Every line but the first is indented: none can pass for a turn or a heading of ours.
+    text = "\n    ".join(quote(turn.searchable_text).splitlines())
+    return f"[{turn.time:%Y-%m-%d %H:%M}] {quote(_one_line(who))} ({turn.id}): {text}"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _laid_out(
@@ -81,7 +86,7 @@ def _laid_out(
     for turn, line, _ in ordered:
         title = heading(turn)
         if title != current:
-            lines.append(f"## {quote(title)}")
+            lines.append(f"## {quote(_one_line(title))}")
             current = title
         lines.append(line)
     text = fence("\n".join(lines), namespace) if lines else ""

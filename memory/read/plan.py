@@ -1,7 +1,7 @@
 """The question as a plan: how evidence must be gathered, and which facets it asks for, as probabilities.
 
-Most wrong question-time labels cannot be told from the question alone (STITCH, appendix): a facet is never forced, it is
-a distribution, and matching is soft.
+Most wrong question-time labels cannot be told from the question alone (STITCH, appendix): a facet is never forced, it
+is a distribution, and matching is soft.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from ..store.lexical import fold, query_terms, terms
 from ..tasks import ENTITY_TYPES, EVENT, PLAN, Decision, Item, Task
 from ..types import Vector
 from ..write.dates import query_range
+from ..write.mentions import find_mentions
 from ..write.vocabulary import Vocabulary
 from .columns import Columns
 
@@ -26,9 +27,10 @@ from .columns import Columns
 class Plan:
     """What the question asks for.
 
-    reasoning, target, span, gate: probabilities of the labels of the task `plan`, by group. events, entity_types: probabilities by label
-    id. speakers: codes of the speakers named. terms: words to look up, names of speakers left out. since, until: the span of
-    time that the question names, a soft signal, None where it names none.
+    groups: probabilities of the labels of the task `plan`, by group. events, entity_types: probabilities by label
+    id. speakers: codes of the speakers named. terms: words to look up, names of speakers left out. names: those of the
+    terms that belong to a name or number in the question. since, until: the span of time that the question names, a soft
+    signal, None where it names none.
     """
 
     groups: Mapping[str, Mapping[str, float]]
@@ -36,6 +38,7 @@ class Plan:
     entity_types: Mapping[str, float]
     speakers: tuple[int, ...]
     terms: tuple[str, ...]
+    names: frozenset[str]
     since: float | None
     until: float | None
 
@@ -85,6 +88,7 @@ class Planner:
             entity_types=self._facet(ENTITY_TYPES, query, vector, vocabularies["entity_type"]),
             speakers=spoken,
             terms=tuple(wanted),
+            names=frozenset(_named_terms(query)),
             since=span[0].timestamp() if span and span[0] else None,
             until=span[1].timestamp() if span and span[1] else None,
         )
@@ -95,6 +99,12 @@ class Planner:
         return {
             label: p for label, p in decision.probabilities.items() if label in set(item.candidates.ids) and p > 0.02
         }
+
+
+def _named_terms(query: str) -> set[str]:
+    """Terms of the entities and numbers that a question names."""
+    found = {term for mention in find_mentions(query) for term in query_terms(mention.name)}
+    return found | {term for term in query_terms(query) if any(c.isdigit() for c in term)}
 
 
 def named_speakers(query: str, columns: Columns) -> tuple[int, ...]:

@@ -15,8 +15,9 @@ from .columns import NO_SCOPE, Columns, Ints, session_name
 from .context import assemble
 from .expand import in_reading_order
 from .rank import group_scores
-from .request import GroupBy, SearchRequest
+from .request import GroupBy, Recipe, SearchRequest
 from .searcher import Ranked, Searcher
+from .signals import centroids
 
 _TURNS_A_GROUP = 5
 _DEPTH = 200
@@ -82,8 +83,13 @@ class Presenter:
 
     def _groups(self, request: SearchRequest, ranked: Ranked) -> list[results.GroupResult]:
         names, keys = self._group_names(request, ranked.columns, ranked.positions)
-        codes, inverse = np.unique(keys, return_inverse=True)
-        scores = group_scores(ranked.scores, np.asarray(inverse, np.int64), self._searcher.weights.sharpness)
+        if ranked.evidence is None:
+            return []
+        codes, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+        # Turns come best first: the first of each group is its best.
+        kin = self._searcher.weights.kin if request.recipe is Recipe.FUSED else 0.0
+        middle = centroids(np.asarray(inverse, np.int64), ranked.evidence.vectors[ranked.places])
+        scores = group_scores(ranked.scores[first], middle, kin)
         order = [int(g) for g in np.argsort(-scores, kind="stable") if codes[g] >= 0][: request.limit]
         groups: list[results.GroupResult] = []
         for group in order:

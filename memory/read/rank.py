@@ -12,25 +12,29 @@ from typing import Any
 import numpy as np
 
 from ..errors import IntentMemError
+from ..types import Vector
 from .columns import Floats
 from .plan import Plan
-from .signals import SIGNALS, Evidence
+from .signals import SIGNALS, Evidence, standardise
 
-_LONG_QUESTION = 6.0
-"""Content words up to which a question is short: a look-up. A message of four times as many is one that needs background."""
+_GIVEN = 0.3
+"""Probability from which a label counts as given to a turn, for hard matching."""
+_LIKENESS = 10.0
+_SHORT, _LONG = 6.0, 12.0
+"""Content words up to which a question is a look-up, and from which a message is one that needs background."""
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
     """Weights of the fused recipe, learned by `python -m intentmem.distill.learn_fusion`.
 
-    lookup, background: weight of each signal for a short question and for a long message; between the two they are mixed.
-    sharpness: of the sum over a group's turns, when groups are ranked.
+    lookup, background: weight of each signal for a short question and for a long message; between the two they are
+    mixed. kin: share of what similar groups score in a group's score.
     """
 
     lookup: Mapping[str, float]
     background: Mapping[str, float]
-    sharpness: float
+    kin: float
 
     def mixed(self, question_words: int) -> dict[str, float]:
         """Weights for a question with so many content words."""
@@ -42,7 +46,7 @@ class Weights:
 
 def length_share(question_words: int) -> float:
     """0 for a short question, 1 for a long message, by the logarithm of its content words."""
-    return float(np.clip(np.log2(max(question_words, 1) / _LONG_QUESTION) / 2, 0.0, 1.0))
+    return float(np.clip(np.log2(max(question_words, 1) / _SHORT) / np.log2(_LONG / _SHORT), 0.0, 1.0))
 
 
 @cache
@@ -58,7 +62,7 @@ def shipped_weights() -> Weights:
         raise IntentMemError(
             f"fused.json weighs unknown signals: {', '.join(sorted(unknown))}: learn the weights again"
         )
-    return Weights(loaded["lookup"], loaded["background"], float(loaded["sharpness"]))
+    return Weights(loaded["lookup"], loaded["background"], float(loaded["kin"]))
 
 
 def fused(evidence: Evidence, weights: Weights) -> tuple[Floats, dict[str, Floats]]:
@@ -85,7 +89,7 @@ def stitch(evidence: Evidence, plan: Plan) -> Floats:
     """Label density first, cosine among equals (STITCH, section 3.3).
 
     The question's filter F_q holds its best scope, its best event type and its two best entity types; a turn's density
-    is the number of the three facets in which it matches. The cosine, in [-1, 1], is halved so as never to outweigh one facet.
+    is the number of the three facets in which it matches. The cosine, in [-1, 1], is halved so as never to outweigh one.
     """
     return _only_eligible(evidence, (hard_density(evidence, plan) + 0.49 * evidence.raw["dense"]).astype(np.float32))
 
@@ -108,9 +112,6 @@ def hard_density(evidence: Evidence, plan: Plan) -> Floats:
     return density
 
 
-_GIVEN = 0.3
-
-
 def _closest_scope(scope: np.ndarray[Any, np.dtype[np.int64]], cosine: Floats) -> int:
     """The scope whose three turns closest to the question are closest on average."""
     best, found = -np.inf, -1
@@ -121,15 +122,20 @@ def _closest_scope(scope: np.ndarray[Any, np.dtype[np.int64]], cosine: Floats) -
     return found
 
 
-def group_scores(scores: Floats, group: np.ndarray[Any, np.dtype[np.int64]], sharpness: float) -> Floats:
-    """Score of each group, (G,): a soft maximum over its turns, so that several good turns beat one."""
-    groups = int(group.max(initial=-1)) + 1
-    finite = np.isfinite(scores)
-    top = float(scores[finite].max()) if finite.any() else 0.0
-    total = np.zeros(groups)
-    np.add.at(total, group[finite], np.exp((scores[finite] - top) / sharpness))
-    with np.errstate(divide="ignore"):
-        return np.asarray(top + sharpness * np.log(total), np.float32)
+def group_scores(best: Floats, centroids: Vector, kin: float) -> Floats:
+    """Score of each group, (G,): its best turn, and a share of what groups like it score.
+
+    Args:
+        best: (G,), the best fused score in each.
+        centroids: (G, D), L2-normalised mean vector of each.
+    """
+    standing = standardise(best, np.ones(len(best), bool))
+    if len(best) < 3 or not kin:
+        return standing
+    likeness = np.exp(_LIKENESS * (centroids @ centroids.T))
+    np.fill_diagonal(likeness, 0.0)
+    lent = likeness @ np.maximum(standing, 0.0) / np.maximum(likeness.sum(axis=1), 1e-9)
+    return standing + kin * standardise(lent, np.ones(len(best), bool))
 
 
 def _only_eligible(evidence: Evidence, scores: Floats) -> Floats:

@@ -105,7 +105,7 @@ def parse_filters(options: Mapping[str, Any]) -> tuple[Address, Filters]:
         lists["roles"] = tuple(parse_role(role, "roles") for role in lists["roles"])
     if place.trajectory is not None:
         lists["trajectories"] = (place.trajectory,)
-    if place.session is not None and options.get("run_id") != _own_name(place):
+    if place.session is not None and not place.whole_run:
         lists["sessions"] = (place.session,)
     times = {name: parse_time(options.get(name), name) for name in _TIMES}
     since, until = times["since"], times["until"]
@@ -114,14 +114,9 @@ def parse_filters(options: Mapping[str, Any]) -> tuple[Address, Filters]:
     return place, Filters(**lists, **times)  # type: ignore[arg-type]  # keys are the fields' names
 
 
-def _own_name(place: Address) -> str | None:
-    """The run that is its own namespace: it needs no filter on top."""
-    return place.session if place.namespace.startswith("run:") else None
-
-
 def _texts(value: object, field: str) -> tuple[str, ...] | None:
     if value is None:
         return None
     if isinstance(value, str) or not isinstance(value, Sequence) or not all(isinstance(v, str) for v in value):
         raise InputError(field, "must be a list of strings", f'for example {field}=["..."]')
-    return tuple(value)
+    return tuple(clean(v) for v in value)

@@ -8,12 +8,13 @@ from datetime import UTC, datetime
 
 import numpy as np
 
+from ..filtering import resolved
 from ..protocols import Decider, Embedder
 from ..store import Store
 from ..store.embeddings import GROUNDED, TURN
 from ..store.vectors import VectorIndex
 from ..types import Filters, Vector
-from ..write.lexicon import KINDS, Lexicon, label_names
+from ..write.lexicon import KINDS, Lexicon
 from ..write.vocabulary import Vocabulary
 from . import rank
 from .columns import ColumnCache, Columns, Floats, Ints
@@ -68,7 +69,7 @@ class Searcher:
         """
         started = time.perf_counter()
         columns = self._columns.get(request.namespace)
-        filters = self._resolved(request.namespace, request.filters)
+        filters = resolved(self._store, request.namespace, request.filters)
         eligible = columns.eligible(filters, request.before_row)
         query = self._embedder.encode([request.query], "query")[0]
         encoded = time.perf_counter()
@@ -152,22 +153,6 @@ class Searcher:
             self._vocabularies[namespace] = known
         return known[2]
 
-    def _resolved(self, namespace: int, filters: Filters) -> Filters:
-        """Filters with names of scopes and labels as the ids they stand for now."""
-        if filters.scopes is None and filters.events is None and filters.entity_types is None:
-            return filters
-        scopes = self._store.labels.scope_names(namespace)
-        labels = label_names(self._store.labels.labels(namespace))
-        merged = self._store.labels.merged(namespace)
-        return replace(
-            filters,
-            scopes=_ids(
-                filters.scopes, {i: name for i, (_, name) in scopes.items()}, {i: end for i, (end, _) in scopes.items()}
-            ),
-            events=_ids(filters.events, labels, merged),
-            entity_types=_ids(filters.entity_types, labels, merged),
-        )
-
     def _warnings(self, request: SearchRequest, columns: Columns) -> tuple[str, ...]:
         missing = len(columns) - self._store.embeddings.count(request.namespace, TURN)
         if missing > 0:
@@ -183,13 +168,6 @@ def _now(request: SearchRequest, columns: Columns) -> datetime:
         return request.filters.as_of
     known = columns.time if request.before_row is None else columns.time[columns.rows < request.before_row]
     return datetime.fromtimestamp(float(known[-1]) if len(known) else 0.0, UTC)
-
-
-def _ids(names: tuple[str, ...] | None, known: dict[str, str], ends: dict[str, str]) -> tuple[str, ...] | None:
-    if names is None:
-        return None
-    wanted = {name.casefold() for name in names}
-    return tuple({ends.get(i, i) for i, name in known.items() if i in names or name.casefold() in wanted})
 
 
 def _gathered(index: VectorIndex, rows: Ints) -> tuple[Vector, np.ndarray[tuple[int], np.dtype[np.bool_]]]:

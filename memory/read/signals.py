@@ -1,7 +1,8 @@
 """Every reason to think that a turn answers a question, as one number each.
 
-All signals are (P,) over a pool, higher is better, and are standardised over the eligible turns, so that one set of weights
-serves trajectories of any length.
+All signals are (P,) over a pool, higher is better, and are standardised over the eligible turns, so that one set of
+weights serves trajectories of any length. The first ten turns found lend to those like them: what a second round of
+retrieval would do (EMIR2, section 3.3) without a second question.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from .words import Pool, PostingCache, frequencies, rarity, saturated, spread
 SIGNALS = (
     "lexical",
     "lexical_around",
-    "coverage",
+    "entity",
+    "session_lexical",
     "dense",
     "dense_around",
     "session_centroid",
@@ -33,19 +35,23 @@ SIGNALS = (
     "statement",
     "length",
     "recency",
+    "thread_recency",
     "time",
 )
 """Names of the signals that `fused` weighs."""
 
 _SEEDS = 10
 _DAY = 86_400.0
+_SURE = 1.5
+"""Standardised session score at which a sitting is as likely as not to be of the question's matter."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Signals of a pool for one question, raw, (P,) each."""
+    """Signals of a pool for one question, raw, (P,) each; `vectors` (P, D) are the turns' own."""
 
     pool: Pool
+    vectors: Vector
     raw: Mapping[str, Floats]
     question_words: int
 
@@ -67,7 +73,7 @@ def gather(
     raw |= _meaning(pool, query, vectors, embedded)
     raw |= _groups(pool, query, vectors, raw)
     raw |= _facets(pool, plan, now)
-    return Evidence(pool, raw, len(plan.terms))
+    return Evidence(pool, vectors, raw, len(plan.terms))
 
 
 def standardise(values: Floats, eligible: NDArray[np.bool_]) -> Floats:
@@ -82,16 +88,30 @@ def standardise(values: Floats, eligible: NDArray[np.bool_]) -> Floats:
 def _words(pool: Pool, plan: Plan, cache: PostingCache) -> dict[str, Floats]:
     if not plan.terms or not len(pool):
         zero = np.zeros(len(pool), np.float32)
-        return {"lexical": zero, "lexical_around": zero, "coverage": zero}
+        return dict.fromkeys(("lexical", "lexical_around", "entity", "session_lexical"), zero)
     text, meta = frequencies(pool, list(plan.terms), cache)
     own, around = text + meta, spread(pool, text) + meta
     length = pool.columns.length[pool.positions]
     idf = rarity(own, pool.eligible)
+    named = np.array([term in plan.names for term in plan.terms])
     return {
         "lexical": idf @ saturated(own, length),
         "lexical_around": idf @ saturated(around, spread(pool, length)),
-        "coverage": idf @ np.minimum(around, 1.0),
+        "entity": idf[named] @ np.minimum(around[named], 1.0),
+        "session_lexical": _session_words(pool, text, length),
     }
+
+
+def _session_words(pool: Pool, text: Floats, length: Floats) -> Floats:
+    """BM25 of a turn's whole sitting as one document, over the eligible turns."""
+    session = _dense_codes(pool.columns.session[pool.positions])
+    order = np.argsort(session, kind="stable")
+    starts = np.flatnonzero(np.r_[True, np.diff(session[order]) != 0])
+    whole = np.add.reduceat(np.where(pool.eligible, text, 0.0)[:, order], starts, axis=1)
+    size = np.add.reduceat(np.where(pool.eligible, length, 0.0)[order], starts)
+    held = size > 0
+    scores = rarity(whole, held) @ saturated(whole, size)
+    return np.asarray(scores[session], np.float32)
 
 
 def _meaning(pool: Pool, query: Vector, vectors: Vector, embedded: NDArray[np.bool_]) -> dict[str, Floats]:
@@ -111,15 +131,17 @@ def _groups(pool: Pool, query: Vector, vectors: Vector, raw: Mapping[str, Floats
     first = sum(standardise(raw[name], pool.eligible) for name in ("lexical_around", "dense", "dense_around"))
     base = np.where(pool.eligible, first, -np.inf).astype(np.float32)
     session = _dense_codes(pool.columns.session[pool.positions])
-    centroid, best = _centroids(session, vectors), _top_mean(session, base)
+    centroid, best = centroids(session, np.where(pool.eligible[:, None], vectors, 0.0)), _top_mean(session, base)
     near = centroid @ query
-    lent = standardise(best, np.isfinite(best)) + standardise(near, np.ones(len(near), bool))
+    found = np.isfinite(best)
+    lent = np.where(found, standardise(np.where(found, best, 0.0), found) + standardise(near, found), -np.inf)
     scope = pool.columns.scope[pool.positions]
     return {
         "session_centroid": near[session],
         "session_best": np.nan_to_num(best, neginf=0.0)[session],
-        "session_kin": _kin(centroid, lent, 1.0)[session],
+        "session_kin": _kin(centroid, lent.astype(np.float32), 1.0)[session],
         "turn_kin": _kin(vectors, base, 0.5),
+        "thread_recency": _thread_recency(pool, session, lent.astype(np.float32)),
         "scope": _scope_lent(scope, base),
     }
 
@@ -153,7 +175,7 @@ def _dense_codes(codes: Ints) -> Ints:
     return np.asarray(np.unique(codes, return_inverse=True)[1], np.int64)
 
 
-def _centroids(group: Ints, vectors: Vector) -> Vector:
+def centroids(group: Ints, vectors: Vector) -> Vector:
     """Normalised mean vector of each group, (G, D)."""
     total = np.zeros((int(group.max(initial=-1)) + 1, vectors.shape[1]), np.float32)
     np.add.at(total, group, vectors)
@@ -183,6 +205,18 @@ def _kin(vectors: Vector, score: Floats, sharpness: float) -> Floats:
     likeness = vectors @ vectors[best].T
     likeness[best, np.arange(len(best))] = 0.0
     return np.asarray(likeness @ (weight / weight.sum()), np.float32)
+
+
+def _thread_recency(pool: Pool, session: Ints, lent: Floats) -> Floats:
+    """How little of the matter's own sittings came after a turn's: 0 for its latest sitting, negative before."""
+    belongs = 1.0 / (1.0 + np.exp(_SURE - np.clip(lent, -50.0, 50.0)))
+    begins = np.full(len(lent), np.inf)
+    np.minimum.at(begins, session, pool.columns.time[pool.positions])
+    order = np.argsort(begins, kind="stable")
+    later = np.cumsum(belongs[order][::-1])[::-1] - belongs[order]
+    ahead = np.empty(len(lent))
+    ahead[order] = later
+    return -np.log1p(np.maximum(ahead, 0.0))[session].astype(np.float32)
 
 
 def _scope_lent(scope: Ints, score: Floats) -> Floats:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from ..errors import BusyError, StoreError
-from .migrations import migrate
+from .migrations import migrate, roll_back
+
+_PATIENCE = 0.05
 
 
 class Database:
@@ -28,7 +31,7 @@ class Database:
         self.path = path
         self._busy_seconds = busy_seconds
         self._local = threading.local()
-        self._all: list[sqlite3.Connection] = []
+        self._all: dict[threading.Thread, sqlite3.Connection] = {}
         self._guard = threading.Lock()
         self._writing = threading.RLock()
         self._closed = False
@@ -36,8 +39,12 @@ class Database:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StoreError(f"cannot create {path.parent}: {error}") from error
-        with translated(path):
-            self.version = migrate(self.connection)
+        try:
+            with translated(path):
+                self.version = migrate(self.connection)
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def connection(self) -> sqlite3.Connection:
@@ -47,8 +54,9 @@ class Database:
             with self._guard:
                 if self._closed:
                     raise StoreError(f"{self.path} is closed")
-                found = self._connect()
-                self._all.append(found)
+                for thread in [thread for thread in self._all if not thread.is_alive()]:
+                    self._all.pop(thread).close()
+                found = self._all[threading.current_thread()] = self._connect()
             self._local.connection = found
         return found
 
@@ -58,13 +66,29 @@ class Database:
                 self.path, timeout=self._busy_seconds, isolation_level=None, check_same_thread=False
             )
             connection.row_factory = sqlite3.Row
-            connection.execute("PRAGMA journal_mode=WAL")
-            # An acknowledged turn survives a power cut, not only a killed process.
-            connection.execute("PRAGMA synchronous=FULL")
-            connection.execute("PRAGMA foreign_keys=ON")
-            connection.execute("PRAGMA secure_delete=ON")
-            connection.execute("PRAGMA temp_store=MEMORY")
+            try:
+                self._set_up(connection)
+            except BaseException:
+                connection.close()
+                raise
             return connection
+
+    def _set_up(self, connection: sqlite3.Connection) -> None:
+        deadline = time.monotonic() + self._busy_seconds
+        while True:
+            try:
+                connection.execute("PRAGMA journal_mode=WAL")
+                break
+            except sqlite3.OperationalError as error:
+                # The switch of a new file ignores the busy time-out.
+                if "locked" not in str(error) or time.monotonic() > deadline:
+                    raise
+                time.sleep(_PATIENCE)
+        # An acknowledged turn survives a power cut, not only a killed process.
+        connection.execute("PRAGMA synchronous=FULL")
+        connection.execute("PRAGMA foreign_keys=ON")
+        connection.execute("PRAGMA secure_delete=ON")
+        connection.execute("PRAGMA temp_store=MEMORY")
 
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
@@ -79,8 +103,18 @@ class Database:
                 yield connection
                 connection.execute("COMMIT")
             except BaseException:
-                _roll_back(connection)
+                roll_back(connection)
                 raise
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """All reads of this thread within it see the file as it was at the first of them."""
+        with translated(self.path):
+            self.connection.execute("BEGIN")
+            try:
+                yield
+            finally:
+                roll_back(self.connection)
 
     def read(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> list[sqlite3.Row]:
         """All rows of one query."""
@@ -88,26 +122,33 @@ class Database:
             return self.connection.execute(sql, parameters).fetchall()
 
     def compact(self) -> None:
-        """Return freed pages to the disk, so that erased text is in neither the file nor its log."""
+        """Return freed pages to the disk, so that erased text is in neither the file nor its log.
+
+        Raises:
+            BusyError: another process kept reading; the log still holds old pages. Compact again.
+        """
+        deadline = time.monotonic() + self._busy_seconds
         with self._writing, translated(self.path):
             self.connection.execute("INSERT INTO lexical(lexical) VALUES ('optimize')")
             self.connection.execute("VACUUM")
-            self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            while self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+                if time.monotonic() > deadline:
+                    raise BusyError(f"{self.path}: its log is still read by another process: compact again")
+                time.sleep(_PATIENCE)
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._closed
 
     def close(self) -> None:
         """Close every connection; using the database afterwards raises."""
         with self._guard:
             self._closed = True
-            for connection in self._all:
+            for connection in self._all.values():
                 connection.close()
             self._all.clear()
         self._local = threading.local()
-
-
-def _roll_back(connection: sqlite3.Connection) -> None:
-    # A full disk makes SQLite roll back by itself.
-    if connection.in_transaction:
-        connection.execute("ROLLBACK")
 
 
 @contextmanager

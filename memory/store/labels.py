@@ -22,6 +22,27 @@ class Labels:
 
     # Scopes
 
+    def add_scope(self, connection: sqlite3.Connection, namespace: int, scope: Scope, decided_by: str) -> None:
+        """Insert a scope; of one that is there only the gist changes: its name and merges may have been set by hand."""
+        connection.execute(
+            "INSERT INTO scope (id, namespace, label, gist, parent, canonical, by_hand, decided_by)"
+            " VALUES (?,?,?,?,?,?,?,?) ON CONFLICT (namespace, id) DO UPDATE SET gist = excluded.gist",
+            (scope.id, namespace, scope.label, scope.gist, scope.parent, scope.canonical, scope.by_hand, decided_by),
+        )
+
+    def word_scope(self, connection: sqlite3.Connection, namespace: int, scope: str, label: str, gist: str) -> None:
+        """Set the wording of a scope."""
+        connection.execute(
+            "UPDATE scope SET label = ?, gist = ? WHERE namespace = ? AND id = ?", (label, gist, namespace, scope)
+        )
+
+    def turns_of_scope(self, namespace: int, scope: str) -> list[int]:
+        """Rows of the turns of one scope, ascending."""
+        found = self._database.read(
+            "SELECT turn FROM intent WHERE namespace = ? AND scope = ? ORDER BY turn", (namespace, scope)
+        )
+        return [int(row[0]) for row in found]
+
     def put_scope(self, connection: sqlite3.Connection, namespace: int, scope: Scope, decided_by: str) -> int:
         """Insert or update a scope; returns its row."""
         connection.execute(
@@ -73,7 +94,9 @@ class Labels:
         connection.execute(
             "INSERT INTO label (id, namespace, kind, name, description, parent, canonical, origin, decided_by)"
             " VALUES (?,?,?,?,?,?,?,?,?) ON CONFLICT (namespace, id) DO UPDATE SET name = excluded.name, description ="
-            " excluded.description, parent = excluded.parent, canonical = excluded.canonical, origin = excluded.origin",
+            " excluded.description, parent = excluded.parent, canonical = excluded.canonical, origin = excluded.origin"
+            # What a person set meanwhile is not overwritten by growth.
+            " WHERE label.origin != 'hand' OR excluded.origin = 'hand'",
             (
                 label.id,
                 namespace,

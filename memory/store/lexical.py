@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 import sqlite3
-import threading
 import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,6 +17,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from ..stemming import stem
 from .database import Database
 
 _CJK = (
@@ -25,7 +25,6 @@ _CJK = (
     "\U00020000-\U0003134f"
 )
 _TOKEN = re.compile(rf"[{_CJK}]+|[^\W_{_CJK}]+(?:['’][^\W_{_CJK}]+)*")
-_local = threading.local()
 _IS_CJK = re.compile(rf"[{_CJK}]")
 
 STOP_WORDS = frozenset(
@@ -98,17 +97,7 @@ def fold(text: str) -> str:
 def _stem(word: str) -> str:
     bare = word.replace("’", "'")
     bare = bare.removesuffix("'s")
-    return _stemmer(bare) if bare.isascii() and bare.isalpha() else bare.replace("'", "")
-
-
-def _stemmer(word: str) -> str:
-    # A Snowball stemmer keeps its state in the object: one for each thread.
-    stemmer = getattr(_local, "stemmer", None)
-    if stemmer is None:
-        import snowballstemmer
-
-        stemmer = _local.stemmer = snowballstemmer.stemmer("english")
-    return str(stemmer.stemWord(word))
+    return stem(bare.replace("'", ""))
 
 
 class LexicalIndex:

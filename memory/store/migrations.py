@@ -117,7 +117,7 @@ def migrate(connection: sqlite3.Connection) -> int:
         done: int = connection.execute("SELECT coalesce(max(version), 0) FROM migration").fetchone()[0]
         connection.execute("COMMIT")
     except BaseException:
-        connection.execute("ROLLBACK")
+        roll_back(connection)
         raise
     if done > len(MIGRATIONS):
         raise StoreError(f"the memory file has schema {done}, this release knows {len(MIGRATIONS)}: upgrade intentmem")
@@ -136,8 +136,14 @@ def _step(connection: sqlite3.Connection, version: int) -> None:
             connection.execute("INSERT INTO migration VALUES (?, ?)", (version, time.time()))
         connection.execute("COMMIT")
     except BaseException:
-        connection.execute("ROLLBACK")
+        roll_back(connection)
         raise
+
+
+def roll_back(connection: sqlite3.Connection) -> None:
+    """Undo the transaction, if there still is one: on a full disk SQLite has undone it by itself."""
+    if connection.in_transaction:
+        connection.execute("ROLLBACK")
 
 
 def _statements(script: str) -> list[str]:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
+from ..errors import StoreError
 from ..types import Reference, Turn
 from .database import Database
 from .embeddings import Embeddings
@@ -24,8 +25,11 @@ from .namespaces import Namespaces
 from .operations import Operations
 from .turns import Turns
 
-_SENTENCE = re.compile(r"(?<=[.!?。！？])\s*|\n+")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
+_QUOTED = re.compile(r"[\"“„«「『]([^\"“”„«»「」『』]+)[\"”“»」』]|(?<!\w)'([^']+)'(?!\w)|[:：]\s*([^\n]+)")
+_EDGES = " \t.,;:!?…\"'“”„«»「」『』。，！？：；"
 _MIN_QUOTE = 12
+"""Bytes from which a part of a text is recognised when it is quoted: shorter ones are said by chance."""
 
 
 class Store:
@@ -60,19 +64,32 @@ class Store:
         """
         with self._guard:
             mine = self._working.setdefault(namespace, threading.Lock())
-        place = self.folder / "locks"
-        place.mkdir(exist_ok=True)
-        with mine, FileLock(place / f"{namespace}.lock"):
-            yield
+        lock = FileLock(self.folder / "locks" / f"{namespace}.lock")
+        with mine:
+            try:
+                (self.folder / "locks").mkdir(exist_ok=True)
+                lock.acquire()
+            except OSError as error:
+                raise StoreError(f"cannot lock {lock.lock_file}: {error}: check the folder's permissions") from error
+            try:
+                yield
+            finally:
+                lock.release()
 
-    def remove_turns(self, connection: sqlite3.Connection, namespace: int, turns: Sequence[Turn], bury: bool) -> None:
+    def remove_turns(
+        self, connection: sqlite3.Connection, namespace: int, turns: Sequence[Turn], bury: bool
+    ) -> list[str]:
         """Remove turns with their words, vectors, labels and snippets, and what only they supported.
+
+        What was worded from them and from others loses its wording: summaries of episodes, names and gists of scopes.
+        Returns the ids of those scopes, which the caller may have worded anew.
 
         `bury` keeps a keyed digest of what was said, so that the text is not stored again from a quotation.
         """
+        worded = self._unword(connection, namespace, turns)
         grounded = self.labels.snippets(namespace, [turn.row for turn in turns])
         for turn in turns:
-            if turn.row in grounded:
+            if turn.row in grounded and grounded[turn.row].references:
                 self.lexical.remove(connection, namespace, -turn.row, grounding_words(grounded[turn.row].references))
             if bury:
                 for digest in {self._buried(namespace, part) for part in [turn.text, *quotable(turn.text)]}:
@@ -86,11 +103,36 @@ class Store:
             self.turns.remove(connection, namespace, turn)
         self._remove_orphans(connection, namespace)
         self.namespaces.bump(connection, namespace, removed=True)
+        return worded
+
+    def _unword(self, connection: sqlite3.Connection, namespace: int, turns: Sequence[Turn]) -> list[str]:
+        for turn in turns:
+            connection.execute(
+                "UPDATE episode SET summary = ''"
+                " WHERE namespace = ? AND trajectory = ? AND ? BETWEEN first_seq AND last_seq",
+                (namespace, turn.trajectory, turn.seq),
+            )
+        intents = self.labels.intents(namespace, turns=[turn.row for turn in turns])
+        scopes = sorted({intent.scope.id for _, _, intent in intents})
+        for scope in scopes:
+            connection.execute(
+                "UPDATE scope SET gist = '', label = CASE WHEN by_hand THEN label ELSE 'scope ' || row END"
+                " WHERE namespace = ? AND id = ?",
+                (namespace, scope),
+            )
+        return scopes
 
     def _remove_orphans(self, connection: sqlite3.Connection, namespace: int) -> None:
         connection.execute(
             "DELETE FROM episode WHERE namespace = :n AND NOT EXISTS (SELECT 1 FROM turn t WHERE t.namespace = :n"
             " AND t.trajectory = episode.trajectory AND t.seq BETWEEN episode.first_seq AND episode.last_seq)",
+            {"n": namespace},
+        )
+        # The numbers of removed turns may be given out again: no episode reaches beyond its own.
+        connection.execute(
+            "UPDATE episode SET last_seq = (SELECT max(seq) FROM turn t WHERE t.namespace = :n"
+            " AND t.trajectory = episode.trajectory AND t.seq BETWEEN episode.first_seq AND episode.last_seq)"
+            " WHERE namespace = :n",
             {"n": namespace},
         )
         connection.execute(
@@ -100,7 +142,7 @@ class Store:
             {"n": namespace},
         )
         connection.execute(
-            "DELETE FROM operation WHERE namespace = :n AND status = 'done'"
+            "DELETE FROM operation WHERE namespace = :n"
             " AND NOT EXISTS (SELECT 1 FROM turn WHERE turn.operation = operation.id)",
             {"n": namespace},
         )
@@ -138,7 +180,7 @@ class Store:
 
     def _buried(self, namespace: int, text: str) -> bytes:
         # Keyed, so that the file does not confirm a guess of what was deleted to one who has only the digests.
-        message = f"{namespace}\0{' '.join(fold(text).split())}".encode("utf-8", "replace")
+        message = f"{namespace}\0{' '.join(fold(text).split()).strip(_EDGES)}".encode("utf-8", "replace")
         return hmac.new(self._salt, message, hashlib.sha256).digest()[:16]
 
     def _secret(self, key: str) -> bytes:
@@ -147,14 +189,22 @@ class Store:
         return bytes.fromhex(self.database.read("SELECT value FROM setting WHERE key = ?", (key,))[0][0])
 
     def close(self) -> None:
-        """Save the indexes and close the file."""
-        self.embeddings.flush()
-        self.database.close()
+        """Save the indexes and close the file. A second time does nothing."""
+        try:
+            if not self.database.closed:
+                self.embeddings.flush()
+        finally:
+            self.database.close()
 
 
 def quotable(text: str) -> list[str]:
-    """The sentences and lines of a text that are long enough to be recognised as a quotation."""
-    return [part.strip() for part in _SENTENCE.split(text) if len(part.strip()) >= _MIN_QUOTE]
+    """The parts of a text that may be a quotation, longest first: its sentences and lines, and within them what stands
+    in quotation marks or after a colon.
+    """
+    sentences = _SENTENCE.split(text)
+    marked = [part for match in _QUOTED.finditer(text) for part in match.groups() if part]
+    parts = {part.strip() for part in [*sentences, *marked, *(s for part in marked for s in _SENTENCE.split(part))]}
+    return sorted((part for part in parts if len(part.encode("utf-8", "replace")) >= _MIN_QUOTE), key=len, reverse=True)
 
 
 def grounding_words(references: Sequence[Reference]) -> str:

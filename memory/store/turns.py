@@ -17,6 +17,23 @@ from .database import Database
 from .lexical import LexicalIndex, fold, terms
 
 _CHUNK = 500
+_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_MONTHS = tuple(
+    [
+        "January",
+        "February",
+        "March",
+        "April",
+        "May",
+        "June",
+        "July",
+        "August",
+        "September",
+        "October",
+        "November",
+        "December",
+    ]
+)
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
 
 
@@ -43,9 +60,11 @@ class Turns:
         for seq, (turn, time, source) in enumerate(turns, start=found[0] + 1):
             words = with_captions(turn.text, turn.attachments)
             length = len(terms(words))
+            # As it will be read back, so that what is indexed now is what is taken out one day.
+            time = _moment(time.timestamp(), _offset(time))
             cursor = connection.execute(
-                "INSERT INTO turn (id, namespace, trajectory, seq, role, speaker, time, utc_offset, time_source, session,"
-                " text, terms, asks, attachments, meta, source_id, digest, operation)"
+                "INSERT INTO turn (id, namespace, trajectory, seq, role, speaker, time, utc_offset, time_source,"
+                " session, text, terms, asks, attachments, meta, source_id, digest, operation)"
                 " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
                 (
                     f"turn_{secrets.token_hex(8)}",
@@ -55,7 +74,7 @@ class Turns:
                     turn.role,
                     turn.speaker,
                     time.timestamp(),
-                    int((time.utcoffset() or timedelta()).total_seconds() // 60),
+                    _offset(time),
                     source,
                     turn.session,
                     turn.text,
@@ -165,7 +184,8 @@ def share_of_questions(text: str) -> float:
 
 def words_about(speaker: str | None, time: datetime) -> str:
     """Speaker and date as words, so that both can be searched."""
-    return f"{speaker or ''} {time:%A} {time.day} {time:%B %Y}"
+    # Not by strftime: the words must not change with the locale of the process.
+    return f"{speaker or ''} {_DAYS[time.weekday()]} {time.day} {_MONTHS[time.month - 1]} {time.year:04}"
 
 
 _SELECT = "SELECT t.*, n.name AS namespace_name FROM turn t JOIN namespace n ON n.ordinal = t.namespace"
@@ -180,8 +200,15 @@ def _attachment_json(attachment: Attachment) -> dict[str, Any]:
     }
 
 
+def _offset(time: datetime) -> int:
+    return int((time.utcoffset() or timedelta()).total_seconds() // 60)
+
+
+def _moment(seconds: float, offset: int) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC).astimezone(timezone(timedelta(minutes=offset)) if offset else UTC)
+
+
 def _turn(row: sqlite3.Row) -> Turn:
-    zone = timezone(timedelta(minutes=row["utc_offset"])) if row["utc_offset"] else UTC
     return Turn(
         id=row["id"],
         row=row["row"],
@@ -191,7 +218,7 @@ def _turn(row: sqlite3.Row) -> Turn:
         role=row["role"],
         text=row["text"],
         speaker=row["speaker"],
-        time=datetime.fromtimestamp(row["time"], UTC).astimezone(zone),
+        time=_moment(row["time"], row["utc_offset"]),
         time_source=row["time_source"],
         session=row["session"],
         attachments=tuple(Attachment(**a) for a in json.loads(row["attachments"])),

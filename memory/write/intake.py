@@ -19,6 +19,7 @@ from ..store.operations import Operation
 from ..store.store import quotable
 from ..store.turns import digest
 from ..types import NewTurn, TimeSource, with_captions
+from .messages import clean
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +27,8 @@ class Receipt:
     """The acknowledgement of a write.
 
     rows: of the turns stored. duplicates: turns that were there already. suppressed: turns, or quotations within
-    turns, left out because they repeat what memory itself rendered or what was deleted. repeated: the whole write had been acknowledged
-    before, and `operation` is that one.
+    turns, left out because they repeat what memory itself rendered or what was deleted. repeated: the whole write had
+    been acknowledged before, and `operation` is that one.
     """
 
     operation: Operation | None
@@ -57,6 +58,8 @@ class Intake:
         Raises:
             InputError: the key, or a turn's id, was used for something else.
         """
+        if key is not None and (not isinstance(key, str) or not key or clean(key) != key):
+            raise InputError("idempotency_key", f"{key!r} is not a usable key", "pass a non-empty string")
         content = _content_digest(trajectory, turns)
         kept, suppressed = self._kept(namespace, turns)
         with self._store.database.write() as connection:
@@ -64,7 +67,7 @@ class Intake:
             if earlier:
                 self._store.operations.seen_again(connection, earlier)
                 return Receipt(earlier, (), duplicates=len(turns), repeated=True)
-            fresh = [turn for turn in kept if not self._is_stored(connection, namespace, trajectory, turn)]
+            fresh = [turn for turn in _distinct(kept) if not self._is_stored(connection, namespace, trajectory, turn)]
             duplicates = len(kept) - len(fresh)
             if not fresh:
                 return Receipt(None, (), duplicates, suppressed)
@@ -155,6 +158,23 @@ class Intake:
         if len(warnings) > 3:
             warnings = [*warnings[:3], f"and {len(warnings) - 3} more times out of order"]
         return timed, warnings
+
+
+def _distinct(turns: Sequence[NewTurn]) -> list[NewTurn]:
+    """Turns of one call without those that say again what it said before: the same id, instruction or tool output."""
+    seen: set[object] = set()
+    kept = []
+    for turn in turns:
+        if turn.source_id is not None:
+            identity: object = turn.source_id
+        elif turn.role in ("system", "tool"):
+            identity = digest(turn.role, with_captions(turn.text, turn.attachments))
+        else:
+            identity = None
+        if identity is None or identity not in seen:
+            kept.append(turn)
+        seen.add(identity)
+    return kept
 
 
 def _operation(namespace: int, trajectory: str, key: str | None, content: str) -> Operation:

@@ -76,7 +76,7 @@ class Labeller:
         """Write a block within the caller's transaction."""
         n, labels = state.namespace, self._store.labels
         for scope in block.scopes.values():
-            labels.put_scope(connection, n, scope, self._decider.name)
+            labels.add_scope(connection, n, scope, self._decider.name)
         changed = self._lexicon.save(connection, n, block.changes, self._writer.name)
         for turn, intent in block.intents:
             labels.put_intent(connection, n, turn.row, intent, by_hand=False)

@@ -15,6 +15,7 @@ from ..types import ROLES, Attachment, NewTurn, Role
 MAX_CHARS = 4_000_000
 """Longest text of one turn, in characters."""
 
+_DEFAULTS = (datetime(2000, 1, 1), datetime(2001, 2, 2))
 _ROLE_ALIASES = {"human": "user", "ai": "assistant", "model": "assistant", "developer": "system", "function": "tool"}
 _KNOWN_KEYS = frozenset(
     [
@@ -77,9 +78,6 @@ def parse_message(message: object, field: str, default_zone: tzinfo = UTC) -> Ne
         raise InputError(f"{field}.{unknown[0]}", "is not a known key", f"put it under metadata; known: {_listed()}")
     text, attachments = _content(message, field)
     meta = dict(_mapping(message.get("metadata", message.get("meta")), f"{field}.metadata"))
-    reserved = sorted(_RESERVED_META & set(meta))
-    if reserved:
-        raise InputError(f"{field}.metadata.{reserved[0]}", "is reserved", "pass it as an argument of add()")
     meta |= {key: message[key] for key in _KEPT_KEYS if message.get(key) is not None}
     turn = NewTurn(
         role=parse_role(message.get("role", "user"), f"{field}.role"),
@@ -100,22 +98,27 @@ def checked(turn: NewTurn, field: str) -> NewTurn:
     Raises:
         InputError: no text and no caption, or a text too long.
     """
-    parse_role(turn.role, f"{field}.role")
+    role = parse_role(turn.role, f"{field}.role")
+    if not isinstance(turn.text, str):
+        raise InputError(f"{field}.content", f"is a {type(turn.text).__name__}", "pass a string")
     if not turn.text.strip() and not any(a.caption or a.uri for a in turn.attachments):
         raise InputError(f"{field}.content", "is empty", "leave the message out, or give an attachment a caption")
     if len(turn.text) > MAX_CHARS:
         raise InputError(f"{field}.content", f"has {len(turn.text):,} characters", f"at most {MAX_CHARS:,}: split it")
     if turn.time is not None and turn.time.tzinfo is None:
         raise InputError(f"{field}.time", "has no timezone", "pass an aware datetime or an ISO 8601 string")
+    reserved = sorted(_RESERVED_META & set(turn.meta))
+    if reserved:
+        raise InputError(f"{field}.metadata.{reserved[0]}", "is reserved", "pass it as an argument of add()")
     try:
         meta = json.loads(clean(json.dumps(dict(turn.meta), ensure_ascii=False)))
     except (TypeError, ValueError) as error:
         raise InputError(f"{field}.metadata", f"cannot be written as JSON: {error}") from error
     return NewTurn(
-        role=turn.role,
+        role=role,
         text=clean(turn.text),
         speaker=clean(turn.speaker) if turn.speaker else None,
-        time=turn.time,
+        time=parse_time(turn.time, f"{field}.time"),
         session=clean(turn.session) if turn.session else None,
         attachments=tuple(_clean_attachment(a) for a in turn.attachments),
         meta=meta,
@@ -148,7 +151,7 @@ def parse_time(value: object, field: str, default_zone: tzinfo = UTC) -> datetim
     A naive one is in `default_zone`.
 
     Raises:
-        InputError: not a time, or one outside the years 1 to 9999.
+        InputError: not a whole date, or one outside the years 2 to 9998.
     """
     if value is None or value == "":
         return None
@@ -165,7 +168,9 @@ def parse_time(value: object, field: str, default_zone: tzinfo = UTC) -> datetim
         else:
             raise ValueError(f"a {type(value).__name__}")
         aware = parsed if parsed.tzinfo else parsed.replace(tzinfo=default_zone)
-        aware.timestamp()
+        # Kept in UTC, shown with its own offset: it must be a date in both.
+        if not 1 < aware.astimezone(UTC).year < 9999:
+            raise ValueError("outside the years 2 to 9998")
         return aware
     except (ValueError, OverflowError, OSError) as error:
         raise InputError(field, f"{value!r} is not a time ({error})", remedy) from error
@@ -177,7 +182,11 @@ def _written(value: str) -> datetime:
     except ValueError:
         if not any(c.isdigit() for c in value):
             raise
-        return dateutil_parser.parse(value)
+        first, second = (dateutil_parser.parse(value, default=default) for default in _DEFAULTS)
+        if first.date() != second.date():
+            # What is missing would be taken from today, another day each time.
+            raise ValueError("not a whole date") from None
+        return first
 
 
 def _content(message: Mapping[str, Any], field: str) -> tuple[str, tuple[Attachment, ...]]:
@@ -208,7 +217,8 @@ def _media_part(part: Mapping[str, Any]) -> Attachment:
     # Inline bytes are not memory: what a picture shows comes as its caption.
     inline = isinstance(uri, str) and uri.startswith("data:")
     meta = {"inline_bytes": len(uri or "")} if inline else {}
-    return Attachment(kind, None if inline else uri, part.get("caption") or part.get("alt"), meta)
+    caption = part.get("caption") or part.get("alt")
+    return Attachment(kind, None if inline else uri, str(caption) if caption else None, meta)
 
 
 def _attachments(value: object, field: str) -> tuple[Attachment, ...]:
@@ -222,8 +232,9 @@ def _attachments(value: object, field: str) -> tuple[Attachment, ...]:
             found.append(item)
             continue
         rest = dict(_mapping(item, f"{field}[{i}]"))
-        kind, uri, caption = (rest.pop(key, None) for key in ("kind", "uri", "caption"))
-        found.append(Attachment(str(kind or "image"), uri, caption, _mapping(rest.pop("meta", None), field) or rest))
+        kind, uri, caption = (_text(rest.pop(key, None), f"{field}[{i}].{key}") for key in ("kind", "uri", "caption"))
+        meta = _mapping(rest.pop("meta", None), f"{field}[{i}].meta") or rest
+        found.append(Attachment(kind or "image", uri, caption, meta))
     return tuple(found)
 
 

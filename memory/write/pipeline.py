@@ -22,6 +22,8 @@ from .state import States
 BLOCK = 256
 """Turns embedded and written together; more would hold results back, fewer would pad the encoder's batches."""
 MAX_ATTEMPTS = 3
+_REWORDED = 20
+"""Turns, the latest ones, from which the gist of a scope is worded anew."""
 _FAILURES = (IntentMemError, ArithmeticError, LookupError, OSError, RuntimeError, TypeError, ValueError)
 
 
@@ -38,6 +40,10 @@ class Progress:
     stage: str
 
 
+class _Overtaken(Exception):
+    """Turns were removed while they were being worked on: what was decided must not be written."""
+
+
 class Pipeline:
     """The stages after the first. At most one worker labels a namespace at a time, whatever the number of processes."""
 
@@ -47,6 +53,7 @@ class Pipeline:
         self.lexicon = Lexicon(store, embedder)
         self._states = States(store, embedder, self.lexicon)
         self._decider = decider
+        self._writer = writer
         self._labeller = Labeller(store, embedder, decider, writer, self._states, self.lexicon)
 
     def run(self, namespace: int, on_progress: Callable[[Progress], None] | None = None) -> int:
@@ -57,29 +64,34 @@ class Pipeline:
         done, tried = 0, set[str]()
         with self._store.working(namespace):
             while True:
+                removals = self._store.namespaces.removals(namespace)
                 waiting = self._store.operations.unfinished(MAX_ATTEMPTS, namespace)
                 batch = self._batch(namespace, [op for op in waiting if op.id not in tried])
                 if not batch:
                     return done
-                if self._attempt(namespace, batch):
-                    done += sum(len(turns) for _, turns in batch)
-                elif len(batch) == 1:
-                    tried.add(batch[0][0].id)
-                else:
-                    # One bad write must not hold up its neighbours: each of them alone.
-                    for part in batch:
-                        if self._attempt(namespace, [part]):
-                            done += len(part[1])
-                        else:
-                            tried.add(part[0].id)
+                try:
+                    done += self._work(namespace, batch, removals, tried)
+                except _Overtaken:
+                    self._states.forget(namespace)
                 if on_progress:
                     left = sum(op.turns for op in self._store.operations.unfinished(MAX_ATTEMPTS, namespace))
                     on_progress(Progress(done, done + left, "labelled"))
 
+    def _work(self, namespace: int, batch: Batch, removals: int, tried: set[str]) -> int:
+        """Turns done of a batch; operations that failed are added to `tried`."""
+        if self._attempt(namespace, batch, removals):
+            return sum(len(turns) for _, turns in batch)
+        if len(batch) == 1:
+            tried.add(batch[0][0].id)
+            return 0
+        # One bad write must not hold up its neighbours: each of them alone.
+        return sum(self._work(namespace, [part], removals, tried) for part in batch)
+
     def reembed(self, namespace: int, on_progress: Callable[[Progress], None] | None = None) -> int:
         """Encode a namespace with the present embedder; returns the number of vectors made.
 
-        The former vectors serve until the last one is there; interrupted, it goes on where it stopped.
+        The former vectors serve until the last one is there; interrupted, it goes on where it stopped. Operations that
+        the other embedder made fail are open again afterwards.
         """
         fingerprint, embeddings = self._embedder.fingerprint, self._store.embeddings
         if embeddings.active(namespace) in (None, str(fingerprint)):
@@ -88,22 +100,61 @@ class Pipeline:
         with self._store.working(namespace):
             for view in (TURN, GROUNDED):
                 while rows := embeddings.stale(namespace, view, fingerprint, BLOCK):
-                    vectors = self._embedder.encode(self._texts(namespace, view, rows), "passage")
-                    with self._store.database.write() as connection:
-                        embeddings.put(connection, namespace, view, fingerprint, rows, vectors, claim=False)
-                    made += len(rows)
+                    made += self._encoded_again(namespace, view, rows)
                     if on_progress:
                         on_progress(Progress(made, max(total, made), view))
             with self._store.database.write() as connection:
                 embeddings.switch(connection, namespace, fingerprint)
+                self._store.operations.reset_attempts(connection, namespace)
         return made
 
-    def _texts(self, namespace: int, view: str, rows: Sequence[int]) -> list[str]:
+    def _encoded_again(self, namespace: int, view: str, rows: Sequence[int]) -> int:
+        """Put vectors of the present embedder beside those in use; 0 where turns were removed meanwhile."""
+        removals = self._store.namespaces.removals(namespace)
+        texts = self._texts(namespace, view, rows)
+        vectors = self._embedder.encode(list(texts.values()), "passage")
+        try:
+            with self._store.database.write() as connection:
+                self._check(namespace, removals)
+                self._store.embeddings.put(
+                    connection, namespace, view, self._embedder.fingerprint, list(texts), vectors, claim=False
+                )
+        except _Overtaken:
+            return 0
+        return len(texts)
+
+    def _texts(self, namespace: int, view: str, rows: Sequence[int]) -> dict[int, str]:
+        """What is encoded for a view, by row, of the turns that are still there."""
         if view == GROUNDED:
-            snippets = self._store.labels.snippets(namespace, rows)
-            return [snippets[row].grounded for row in rows]
-        turns = self._store.turns.by_rows(namespace, rows)
-        return [turns[row].searchable_text for row in rows]
+            return {row: snippet.grounded for row, snippet in self._store.labels.snippets(namespace, rows).items()}
+        return {row: turn.searchable_text for row, turn in self._store.turns.by_rows(namespace, rows).items()}
+
+    def reword(self, namespace: int, scopes: Sequence[str]) -> None:
+        """Name and describe scopes anew from the turns they have left, after what worded them was removed.
+
+        A writer that fails leaves them with the number they have instead.
+        """
+        try:
+            self._reworded(namespace, scopes)
+        except _FAILURES as error:
+            _log.warning("scopes could not be worded anew: %s", error)
+
+    def _reworded(self, namespace: int, scopes: Sequence[str]) -> None:
+        for scope in self._store.labels.scopes(namespace).values():
+            if scope.id not in scopes:
+                continue
+            turns = self._store.labels.turns_of_scope(namespace, scope.id)
+            found = [turn for _, turn in sorted(self._store.turns.by_rows(namespace, turns).items())]
+            if not found:
+                continue
+            taken = [other.label for other in self._store.labels.scopes(namespace).values() if other.id != scope.id]
+            gist = ""
+            for turn in found[-_REWORDED:]:
+                gist = self._writer.gist(gist, turn) or gist
+            label = scope.label if scope.by_hand else self._writer.name_scope(found[0], taken)
+            with self._store.database.write() as connection:
+                self._store.labels.word_scope(connection, namespace, scope.id, label, gist)
+                self._store.namespaces.bump(connection, namespace)
 
     def _batch(self, namespace: int, operations: Sequence[Operation]) -> Batch:
         """Whole operations, or the next part of a long one, up to a block."""
@@ -122,11 +173,14 @@ class Pipeline:
                 break
         return batch
 
-    def _attempt(self, namespace: int, batch: Batch) -> bool:
+    def _attempt(self, namespace: int, batch: Batch, removals: int) -> bool:
+        """Whether the batch was written; where turns of it were removed meanwhile, it is not, nor has it failed."""
         try:
-            vectors = self._embedded(namespace, batch)
-            self._labelled(namespace, batch, vectors)
+            vectors = self._embedded(namespace, batch, removals)
+            self._labelled(namespace, batch, vectors, removals)
             return True
+        except _Overtaken:
+            raise
         except _FAILURES as error:
             self._states.forget(namespace)
             _log.warning("labelling failed, the turns stay searchable by their words: %s", error)
@@ -138,7 +192,7 @@ class Pipeline:
             self._states.forget(namespace)
             raise
 
-    def _embedded(self, namespace: int, batch: Batch) -> Vector:
+    def _embedded(self, namespace: int, batch: Batch, removals: int) -> Vector:
         """Vectors of the turns, encoding only those that have none yet."""
         fingerprint, turns = self._embedder.fingerprint, _turns(batch)
         active = self._store.embeddings.active(namespace)
@@ -152,6 +206,7 @@ class Pipeline:
             vectors = self._embedder.encode([turn.searchable_text for turn in missing], "passage")
             seconds = time.perf_counter() - started
             with self._store.database.write() as connection:
+                self._check(namespace, removals)
                 self._store.embeddings.put(
                     connection, namespace, TURN, fingerprint, [turn.row for turn in missing], vectors
                 )
@@ -163,13 +218,19 @@ class Pipeline:
             known |= {turn.row: vector for turn, vector in zip(missing, vectors, strict=True)}
         return np.stack([known[turn.row] for turn in turns])
 
-    def _labelled(self, namespace: int, batch: Batch, vectors: Vector) -> None:
+    def _check(self, namespace: int, removals: int) -> None:
+        """Within a write, so that nothing comes between the check and what follows."""
+        if self._store.namespaces.removals(namespace) != removals:
+            raise _Overtaken
+
+    def _labelled(self, namespace: int, batch: Batch, vectors: Vector, removals: int) -> None:
         state, turns = self._states.current(namespace), _turns(batch)
         # A retry may find turns that an earlier attempt, or a person, labelled already.
         labelled = {row for _, row, _ in self._store.labels.intents(namespace, turns=[turn.row for turn in turns])}
         fresh = [at for at, turn in enumerate(turns) if turn.row not in labelled]
         block = self._labeller.label(state, [turns[at] for at in fresh], vectors[fresh])
         with self._store.database.write() as connection:
+            self._check(namespace, removals)
             current = self._store.namespaces.epoch(namespace) == state.epoch
             self._labeller.write(connection, state, block)
             for task, seconds in block.seconds.items():

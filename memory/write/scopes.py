@@ -41,7 +41,7 @@ class Step:
 
 @dataclass(slots=True)
 class _Known:
-    """What is kept of one scope. `total`, (D,), sums its turns' unit vectors with fading weights; `weight` sums those."""
+    """What is kept of one scope. `total`, (D,), sums its turns' vectors with fading weights; `weight` sums those."""
 
     id: str
     name: str

@@ -230,7 +230,8 @@ class Vocabulary:
     def split(self, label: str, parts: Sequence[tuple[str, str]]) -> tuple[tuple[Label, ...], Changes]:
         """Add finer labels (name, description) by hand for what one label held.
 
-        The turns of that label are the caller's to decide again. The new ones go beside a fine label, or under a coarse one. The label itself stays.
+        The turns of that label are the caller's to decide again. The new ones go beside a fine
+        label, or under a coarse one; the label itself stays.
         """
         old = self.resolve(label)
         added: list[Label] = []

@@ -131,7 +131,9 @@ def _open(folder: Path, dimension: int) -> Memory:
 
 
 def _words(generator: np.random.Generator, count: int) -> list[str]:
-    return ["".join(generator.choice(_SYLLABLES, size=generator.integers(2, 5))) for _ in range(count)]
+    syllables = generator.integers(len(_SYLLABLES), size=(count, 4)).tolist()
+    lengths = generator.integers(2, 5, size=count).tolist()
+    return ["".join(_SYLLABLES[i] for i in row[:length]) for row, length in zip(syllables, lengths, strict=True)]
 
 
 def _drawn(generator: np.random.Generator, words: Sequence[str], count: int) -> list[str]:

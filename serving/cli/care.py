@@ -62,9 +62,9 @@ def export(
 
 def config_show(session: Session) -> None:
     """Every setting with its value, where the value comes from, and the variable that sets it."""
-    from intentmem.serving.settings import config_file, explain_settings
     from rich.text import Text
 
+    from ..settings import config_file, explain_settings
     from . import tables
 
     found = explain_settings(session.overrides)

@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from intentmem.serving.demo import QUESTIONS, sample_messages
 from rich.text import Text
 
+from ..demo import QUESTIONS, sample_messages
 from . import tables
 from .session import Session
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from intentmem.memory.memory import Memory
 
 NAMESPACE = "demo"
-_EVIDENCE = 3
+_EVIDENCE = 2
 
 
 def run_demo(session: Session) -> None:
@@ -30,7 +30,7 @@ def run_demo(session: Session) -> None:
 
 
 def _in_folder(session: Session, folder: Path, kept: bool) -> None:
-    from intentmem.serving.compose import open_memory
+    from ..compose import open_memory
 
     messages = sample_messages()
     settings = session.settings.model_copy(update={"store": session.settings.store.model_copy(update={"path": folder})})

@@ -101,7 +101,7 @@ def examine(session: Session) -> Report:
 
 @contextmanager
 def _opened(session: Session, report: Report) -> Iterator[Memory | None]:
-    from intentmem.serving.compose import open_memory
+    from ..compose import open_memory
 
     opened: list[Memory] = []
 
@@ -143,21 +143,21 @@ def _versions() -> str:
 
 
 def _settings(session: Session) -> str:
-    from intentmem.serving.settings import config_file
+    from ..settings import config_file
 
     settings, file = session.settings, config_file()
     return f"embedder {settings.embedder.profile}, {f'file {file}' if file else 'no file'}"
 
 
 def _extras(session: Session) -> str:
-    from intentmem.serving.compose import make_embedder
+    from ..compose import make_embedder
 
     make_embedder(session.settings.embedder)
     return "all that the embedder and the index need is installed"
 
 
 def _embedder(session: Session) -> str:
-    from intentmem.serving.compose import make_embedder
+    from ..compose import make_embedder
 
     started = time.perf_counter()
     embedder = make_embedder(session.settings.embedder)

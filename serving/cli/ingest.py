@@ -25,7 +25,7 @@ Advance = Callable[[int], None]
 
 def preview(session: Session, reading: Reading) -> dict[str, Any]:
     """What an ingest will take: turns, tokens, model calls, and seconds as measured on the first turns just now."""
-    from intentmem.serving.compose import make_embedder, open_memory
+    from ..compose import make_embedder, open_memory
 
     turns = [turn for conversation in reading.conversations for turn in conversation.turns]
     tokens = make_embedder(session.settings.embedder).count_tokens(

@@ -134,7 +134,9 @@ def context(
     with session.memory() as memory:
         found = memory.context(query, budget=budget or session.settings.read.budget, **options)
     _warn(session, found["warnings"])
-    note = f"{found['tokens']} of {found['budget']} tokens ({found['tokenizer']}), {len(found['turns'])} turns"
+    note = f"{found['tokens']} of {found['budget']} tokens ({found['tokenizer']}), {len(found['turns'])} turns" + (
+        "; more would not fit" if found["truncated"] else ""
+    )
     session.show(found, tables.plain(found["text"], limit=10_000_000), Text(note, style="dim"))
 
 

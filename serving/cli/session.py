@@ -15,8 +15,9 @@ import typer
 
 if TYPE_CHECKING:
     from intentmem.memory.memory import Memory, Owner
-    from intentmem.serving.settings import Settings
     from rich.console import Console, RenderableType
+
+    from ..settings import Settings
 
 _WIDTH = 100
 _WHOSE, _GENERAL = "Whose memory", "General"
@@ -60,7 +61,7 @@ class Session:
     @functools.cached_property
     def settings(self) -> Settings:
         """The settings, options included."""
-        from intentmem.serving.settings import load_settings
+        from ..settings import load_settings
 
         return load_settings(self.overrides)
 
@@ -85,7 +86,8 @@ class Session:
             InputError: there is none, and it must not be created.
         """
         from intentmem.memory.errors import InputError
-        from intentmem.serving.compose import open_memory
+
+        from ..compose import open_memory
 
         folder = self.settings.store.path
         if not create and not (folder.expanduser() / "memory.sqlite3").is_file():

@@ -15,6 +15,7 @@ from rich.text import Text
 _VISIBLE = {code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"} | {0x7F: 0x2421}
 _VISIBLE |= dict.fromkeys(range(128, 160), 65533)
 _MAX_SHOWN = 600
+_EVENTS = 2
 
 
 def plain(value: object, style: str = "", limit: int = _MAX_SHOWN) -> Text:
@@ -67,7 +68,7 @@ def turns(found: Sequence[Mapping[str, Any]], title: str | None = None) -> Rende
 def _body(turn: Mapping[str, Any]) -> RenderableType:
     parts: list[RenderableType] = [plain(turn["memory"])] if turn["memory"] else []
     parts += [plain(f"[{a['kind']}: {a['caption']}]", "italic") for a in turn["attachments"] if a["caption"]]
-    labels = [turn["scope"], *(event["label"] for event in turn["events"]), turn["id"]]
+    labels = [turn["scope"], *(event["label"] for event in turn["events"][:_EVENTS]), turn["id"]]
     parts.append(plain(" · ".join(label for label in labels if label), "dim"))
     return Group(*parts)
 

@@ -7,7 +7,7 @@ from importlib.resources import files
 from typing import Any
 
 QUESTIONS = (
-    "Which hotel did we settle on for day 1, and what does it cost?",
+    "To which hotel did we change for day 1?",
     "How much is dinner on day 2?",
     "When is the cut-over of the Heron database?",
     "What did the chart of the failed dry run show?",

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import builtins
+import hashlib
 import threading
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -250,7 +251,7 @@ def test_weights_are_hashed_once(folder: Path, tmp_path: Path, monkeypatch: pyte
         raise AssertionError("hashed again")
 
     with monkeypatch.context() as patch:
-        patch.setattr(weights.hashlib, "file_digest", never)
+        patch.setattr(hashlib, "file_digest", never)
         assert weights.weights_digest(folder) == first
     (tmp_path / "weights.json").write_text("not json")
     assert weights.weights_digest(folder) == first

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +11,20 @@ from intentmem.memory.store.vectors import VectorIndex
 from intentmem.memory.types import Fingerprint, Vector
 from numpy.typing import NDArray
 
-pytest.importorskip("faiss")
+faiss = pytest.importorskip("faiss")
 D = 16
 PRINT = Fingerprint("fake", "0" * 64, D)
 SMALL = {"flat_limit": 150, "exact_limit": 10}
 STRUCTURES = pytest.mark.parametrize("options", [{}, SMALL], ids=["flat", "ivf"])
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _one_thread() -> Iterator[None]:
+    """Searches this small only lose by threads, most of all where tests run side by side."""
+    threads = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(1)
+    yield
+    faiss.omp_set_num_threads(threads)
 
 
 def clustered(count: int, seed: int = 0, dimension: int = D) -> Vector:
@@ -215,8 +225,6 @@ def test_a_failing_gpu_is_left_for_the_cpu(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_gpu_copy_answers_until_the_next_change(monkeypatch: pytest.MonkeyPatch) -> None:
-    import faiss
-
     copies: list[object] = []
 
     def copy(resources: object, device: int, index: object) -> object:

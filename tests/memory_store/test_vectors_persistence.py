@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,22 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from intentmem.memory.errors import CorruptIndexError, StoreError
-from intentmem.memory.store import generations, vectors
+from intentmem.memory.store import backends, generations, vectors
 from intentmem.memory.store.vectors import VectorIndex
 from intentmem.memory.types import Fingerprint, Vector
 
-pytest.importorskip("faiss")
+faiss = pytest.importorskip("faiss")
 D = 4
 PRINT = Fingerprint("fake", "0" * 64, D)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _one_thread() -> Iterator[None]:
+    """Searches this small only lose by threads, most of all where tests run side by side."""
+    threads = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(1)
+    yield
+    faiss.omp_set_num_threads(threads)
 
 
 def vector(seed: int) -> Vector:
@@ -64,7 +74,7 @@ def test_g05_an_interruption_at_any_step_leaves_the_old_generation_or_the_new_on
             for name in steps:
                 patch.setattr(Path, name, counted(getattr(Path, name)))
             patch.setattr(os, "fsync", counted(os.fsync))
-            patch.setattr(vectors, "write_backend", counted(vectors.write_backend))
+            patch.setattr(vectors, "write_backend", counted(backends.write_backend))
             try:
                 index_of(1, 2, 3).save(place, {"watermark": 2})
                 finished = True
@@ -125,7 +135,7 @@ def test_g06_an_index_that_does_not_hold_what_its_manifest_says_is_refused(
 def _rewrite(directory: Path, place: Path, manifest: dict[str, object]) -> None:
     raw = json.dumps(manifest).encode()
     (place / "manifest.json").write_bytes(raw)
-    (directory / "CURRENT").write_text(f"{place.name} {generations.hashlib.sha256(raw).hexdigest()}")
+    (directory / "CURRENT").write_text(f"{place.name} {hashlib.sha256(raw).hexdigest()}")
 
 
 @pytest.mark.parametrize("name", ["CURRENT", "manifest.json", "index.faiss"])

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from intentmem.memory.write.dates import DateSpan, find_dates, query_range
 
@@ -167,6 +167,7 @@ _BASES = st.builds(lambda moment, zone: moment.replace(tzinfo=zone), st.datetime
 _TEXTS = st.one_of(st.text(max_size=80), st.lists(st.sampled_from(PHRASES), max_size=4).map(" and ".join))
 
 
+@settings(deadline=None)
 @given(text=_TEXTS, base=_BASES)
 def test_any_text_at_any_time_gives_ordered_spans_within_it(text: str, base: datetime) -> None:
     end = 0
@@ -179,6 +180,7 @@ def test_any_text_at_any_time_gives_ordered_spans_within_it(text: str, base: dat
         end = span.end
 
 
+@settings(deadline=None)
 @given(text=_TEXTS, base=_BASES)
 def test_any_question_at_any_time_gives_a_range_or_none(text: str, base: datetime) -> None:
     found = query_range(text, base)

@@ -4,7 +4,7 @@ import time
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from intentmem.memory.protocols import Writer
 from intentmem.memory.types import Attachment, Mention, Reference, Role, Turn
@@ -146,6 +146,7 @@ _PIECES = st.sampled_from(
 _TEXTS = st.one_of(st.text(max_size=120), st.lists(_PIECES, max_size=10).map("".join))
 
 
+@settings(deadline=None)
 @given(_TEXTS)
 def test_grounding_any_text_takes_nothing_away(text: str) -> None:
     turn = turn_of(text)
@@ -154,6 +155,7 @@ def test_grounding_any_text_takes_nothing_away(text: str) -> None:
     assert bool(snippet.summary) == bool(text.strip())
 
 
+@settings(deadline=None)
 @given(st.lists(_TEXTS, min_size=1, max_size=4), st.sampled_from(["event", "entity_type"]))
 def test_any_text_can_be_named_gisted_and_summarised(texts: list[str], kind: str) -> None:
     gist = ""

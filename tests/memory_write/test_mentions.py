@@ -3,7 +3,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from intentmem.memory.types import Turn
 from intentmem.memory.write.mentions import find_mentions, mentions_of
@@ -121,6 +121,7 @@ _PIECES = st.sampled_from(
 )
 
 
+@settings(deadline=None)
 @given(st.one_of(st.text(max_size=120), st.lists(_PIECES, max_size=12).map("".join)))
 def test_any_text_gives_names_at_exact_offsets(text: str) -> None:
     end = 0
