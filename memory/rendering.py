@@ -1,4 +1,4 @@
-"""Memory as quoted data: how it is fenced when it is shown to a model, and how the fence is recognised on its way back."""
+"""Memory as quoted data: how it is fenced when shown to a model, and how the fence is recognised on its way back."""
 
 from __future__ import annotations
 

@@ -82,6 +82,16 @@ class Turn:
         """The text with the captions of its attachments: what is embedded and indexed."""
         return with_captions(self.text, self.attachments)
 
+    @property
+    def named_speaker(self) -> str | None:
+        """Who speaks, where that is more than a role."""
+        return None if self.speaker is None or self.speaker.casefold() in ROLES else self.speaker
+
+    @property
+    def passage(self) -> str:
+        """What is embedded: the searchable text, after the name of its speaker where there is one."""
+        return f"{self.named_speaker}: {self.searchable_text}" if self.named_speaker else self.searchable_text
+
 
 GIVEN = 0.3
 """Probability from which a turn is taken to carry a label; below it the label is a likely alternative."""

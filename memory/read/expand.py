@@ -16,8 +16,8 @@ _REACH = 2
 def in_reading_order(columns: Columns, eligible: Ints, scores: Floats, depth: int) -> Iterator[tuple[int, str]]:
     """Positions to read, most useful first, each with why it is there: "hit", "neighbour" or "scope".
 
-    The best `depth` turns come first, each fragment among them followed by what it replies to; then neighbours of the hits; then the
-    scope-mates of the best hit.
+    The best `depth` turns come first, each fragment among them followed by what it replies to; then neighbours of the
+    hits; then the scope-mates of the best hit.
 
     Args:
         eligible, scores: (E,) positions that may be read, and their scores.

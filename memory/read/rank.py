@@ -69,9 +69,9 @@ def fused(evidence: Evidence, weights: Weights) -> tuple[Floats, dict[str, Float
     """Scores (P,) and each signal's share in them; turns that are not eligible get minus infinity."""
     mixed = weights.mixed(evidence.question_words)
     shares = {name: weight * evidence.standardised(name) for name, weight in mixed.items() if weight}
-    total = (
-        np.sum(list(shares.values()), axis=0, dtype=np.float32) if shares else np.zeros(len(evidence.pool), np.float32)
-    )
+    total = np.zeros(len(evidence.pool), np.float32)
+    for share in shares.values():
+        total += share
     return _only_eligible(evidence, total), shares
 
 

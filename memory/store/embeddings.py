@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import sqlite3
 import threading
@@ -12,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import CorruptIndexError, EmbedderError, EmbedderMismatchError
+from ..errors import CorruptIndexError, EmbedderError, EmbedderMismatchError, StoreError
 from ..types import Fingerprint, Vector
 from .database import Database
 from .namespaces import Namespaces
@@ -23,6 +24,7 @@ TURN, GROUNDED = "turn", "grounded"
 
 _SAVE_AFTER = 2000
 _BATCH = 20_000
+_log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -120,7 +122,8 @@ class Embeddings:
         if owners is not None:
             where = f" AND owner IN ({','.join(str(int(o)) for o in owners)})"
         found = self._database.read(
-            f"SELECT owner, vector FROM embedding WHERE namespace = ? AND view = ? AND fingerprint = ?{where} ORDER BY owner",
+            "SELECT owner, vector FROM embedding"
+            f" WHERE namespace = ? AND view = ? AND fingerprint = ?{where} ORDER BY owner",
             parameters,
         )
         return _unpacked(found, fingerprint.dimension)
@@ -178,8 +181,8 @@ class Embeddings:
     def _catch_up(self, namespace: int, view: str, fingerprint: Fingerprint, cached: _Cached) -> None:
         while True:
             found = self._database.read(
-                "SELECT row, owner, vector FROM embedding WHERE namespace = ? AND view = ? AND fingerprint = ? AND row > ?"
-                " ORDER BY row LIMIT ?",
+                "SELECT row, owner, vector FROM embedding"
+                " WHERE namespace = ? AND view = ? AND fingerprint = ? AND row > ? ORDER BY row LIMIT ?",
                 (namespace, view, str(fingerprint), cached.watermark, _BATCH),
             )
             if not found:
@@ -189,7 +192,11 @@ class Embeddings:
             cached.watermark = int(found[-1]["row"])
 
     def _save(self, namespace: int, view: str, cached: _Cached) -> None:
-        cached.index.save(self._place(namespace, view), {"watermark": cached.watermark})
+        try:
+            cached.index.save(self._place(namespace, view), {"watermark": cached.watermark})
+        except StoreError as error:
+            # A cache that cannot be kept is filled again from SQLite: no reason to fail a search.
+            _log.warning("%s", error)
         cached.saved_at = cached.index.count
 
     def flush(self) -> None:

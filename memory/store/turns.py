@@ -18,21 +18,9 @@ from .lexical import LexicalIndex, fold, terms
 
 _CHUNK = 500
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-_MONTHS = tuple(
-    [
-        "January",
-        "February",
-        "March",
-        "April",
-        "May",
-        "June",
-        "July",
-        "August",
-        "September",
-        "October",
-        "November",
-        "December",
-    ]
+_MONTHS = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
 )
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
 
@@ -147,6 +135,13 @@ class Turns:
                 (namespace, trajectory, first_seq, last_seq),
             )
         ]
+
+    def rows_by_source(self, namespace: int) -> dict[str, int]:
+        """Rows of the turns that brought an id of their own, by that id (the latest where trajectories share one)."""
+        found = self._database.read(
+            "SELECT source_id, row FROM turn WHERE namespace = ? AND source_id IS NOT NULL ORDER BY row", (namespace,)
+        )
+        return {row["source_id"]: row["row"] for row in found}
 
     def count(self, namespace: int) -> int:
         """Number of turns."""

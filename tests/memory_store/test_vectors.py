@@ -31,7 +31,7 @@ def clustered(count: int, seed: int = 0, dimension: int = D) -> Vector:
     rng = np.random.default_rng(seed)
     centres = np.random.default_rng(99).standard_normal((20, dimension))
     rows = centres[rng.integers(20, size=count)] + rng.standard_normal((count, dimension)) * 0.5
-    return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), np.float32)
 
 
 def filled(count: int, **options: int) -> tuple[VectorIndex, NDArray[np.int64], Vector]:

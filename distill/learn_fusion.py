@@ -1,0 +1,228 @@
+"""Learn the weights of the fused recipe.
+
+    python -m intentmem.distill.learn_fusion --sgd DIR --realmem DIR [--out FILE]
+
+Two vectors of weights, one for short look-ups and one for long messages, fitted together by a listwise softmax on look-up
+questions over interleaved task dialogues (SGD) and on the queries of three RealMem personas; a fourth persona chooses
+the strength of the prior. Weights are not negative and are drawn to a prior that gives each family of signals (words,
+meaning, sittings, recency, labels) one unit, so that what the training corpora do not show is not unlearned.
+Deterministic.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from intentmem.memory.clock import SystemClock
+from intentmem.memory.deciders import BaselineDecider
+from intentmem.memory.memory import Memory
+from intentmem.memory.protocols import Embedder
+from intentmem.memory.read.columns import session_name
+from intentmem.memory.read.rank import length_share
+from intentmem.memory.read.request import Recipe, SearchRequest
+from intentmem.memory.read.signals import SIGNALS
+from intentmem.memory.store import Store
+from intentmem.memory.types import Filters
+from intentmem.memory.write.extractive import ExtractiveWriter
+from intentmem.train_data import Corpus, Question, Trajectory, load_corpus
+from intentmem.train_data.lookups import build_lookups
+from numpy.typing import NDArray
+
+from .embedder import SentenceTransformerEmbedder
+
+Doubles = NDArray[np.float64]
+_log = logging.getLogger(__name__)
+_BLOCK = 256
+
+LOOKUP: Mapping[str, float] = {
+    "lexical_around": 1.0,
+    "entity": 0.1,
+    "dense": 0.5,
+    "dense_around": 0.5,
+    "turn_kin": 0.3,
+    "scope": 0.1,
+    "labels": 0.1,
+    "speaker": 0.5,
+    "statement": 0.5,
+    "length": 0.3,
+    "time": 0.3,
+}
+BACKGROUND: Mapping[str, float] = {
+    "lexical_around": 0.5,
+    "session_lexical": 0.5,
+    "entity": 0.1,
+    "dense": 0.33,
+    "dense_around": 0.33,
+    "turn_kin": 0.33,
+    "session_centroid": 0.33,
+    "session_best": 0.33,
+    "session_kin": 0.33,
+    "scope": 0.1,
+    "labels": 0.1,
+    "recency": 0.5,
+    "thread_recency": 0.5,
+    "time": 0.3,
+    "statement": 0.25,
+    "length": 0.25,
+}
+"""The prior. A signal that is not named is not weighed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One question: signals (E, K) of the eligible turns, its share of the background weights, its gold.
+
+    group: (E,) code of each turn's sitting where the gold are sittings, None where the gold are turns.
+    """
+
+    signals: Doubles
+    share: float
+    gold: NDArray[np.int64]
+    group: NDArray[np.int64] | None
+
+
+def examples(corpus: Corpus, embedder: Embedder) -> list[Example]:
+    """Remember each trajectory with the baseline deciders, and take the signals of each of its questions."""
+    found: list[Example] = []
+    for trajectory in corpus.trajectories:
+        with tempfile.TemporaryDirectory() as folder:
+            store = Store(Path(folder))
+            with Memory(store, embedder, BaselineDecider(), ExtractiveWriter(), SystemClock()) as memory:
+                for start in range(0, len(trajectory.turns), _BLOCK):
+                    memory.add(list(trajectory.turns[start : start + _BLOCK]), namespace="learn")
+                asked = [q for q in corpus.questions if q.trajectory == trajectory.id and q.has_evidence]
+                found += [e for q in asked if (e := _example(memory, trajectory, q)) is not None]
+        _log.info("%s: %d questions so far", trajectory.id, len(found))
+    return found
+
+
+def _example(memory: Memory, trajectory: Trajectory, question: Question) -> Example | None:
+    ordinal = memory.store.namespaces.ordinal("learn")
+    rows = memory.store.turns.rows_by_source(ordinal)
+    cut = question.searchable_until
+    before = None if cut is None or cut >= len(trajectory.turns) else rows[trajectory.turns[cut].source_id or ""]
+    request = SearchRequest(question.text, ordinal, "learn", Filters(), Recipe.FUSED, question.time, before_row=before)
+    evidence = memory.searcher.rank(request).evidence
+    if evidence is None:
+        return None
+    kept = evidence.pool.eligible
+    signals = np.stack([evidence.standardised(name)[kept] for name in SIGNALS], axis=1).astype(np.float64)
+    at = {int(row): place for place, row in enumerate(evidence.pool.rows[kept])}
+    group = None
+    if question.gold_sessions:
+        columns = evidence.pool.columns
+        sittings = columns.session[evidence.pool.positions[kept]]
+        names = [session_name(columns.sessions.names[c]) for c in sittings]
+        codes = {name: code for code, name in enumerate(dict.fromkeys(names))}
+        group = np.array([codes[name] for name in names])
+        gold = np.array(sorted({codes[s] for s in question.gold_sessions if s in codes}))
+    else:
+        gold = np.array(sorted({at[rows[s]] for s in question.gold_turns if rows.get(s) in at}))
+    return Example(signals, length_share(evidence.question_words), gold, group) if len(gold) else None
+
+
+def fit(sets: Sequence[Sequence[Example]], strength: float) -> tuple[Doubles, Doubles]:
+    """Both weight vectors (K,), each set of examples weighing the same.
+
+    Loss of a question: mean over its gold of -log softmax against everything that is not gold; a sitting scores the
+    log-sum-exp of its turns. Plus `strength` times the squared distance to the prior.
+    """
+    from scipy.optimize import minimize
+
+    prior = np.concatenate([_vector(LOOKUP), _vector(BACKGROUND)])
+    k = len(SIGNALS)
+
+    def objective(w: Doubles) -> tuple[float, Doubles]:
+        total, slope = strength * float(((w - prior) ** 2).sum()), 2 * strength * (w - prior)
+        for part in sets:
+            for example in part:
+                loss, gradient = _loss(example, (1 - example.share) * w[:k] + example.share * w[k:])
+                total += loss / len(part)
+                slope += np.concatenate([(1 - example.share) * gradient, example.share * gradient]) / len(part)
+        return total, slope
+
+    bounds = [(0.0, None) if p > 0 else (0.0, 0.0) for p in prior]
+    found = minimize(objective, prior, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 40}).x
+    return found[:k], found[k:]
+
+
+def _loss(example: Example, weights: Doubles) -> tuple[float, Doubles]:
+    """Loss of one question and its gradient by the weights (K,)."""
+    scores = example.signals @ weights
+    scored, inner = scores, None
+    if example.group is not None:
+        top = scores.max()
+        parts = np.exp(scores - top)
+        totals = np.maximum(np.bincount(example.group, parts), 1e-300)
+        scored, inner = np.log(totals) + top, parts / totals[example.group]
+    high = scored.max()
+    rest = np.exp(scored - high)
+    rest[example.gold] = 0.0
+    gold = np.exp(scored[example.gold] - high)
+    whole = rest.sum() + gold
+    loss = float(np.mean(np.log(whole) - np.log(np.maximum(gold, 1e-300))))
+    slope = rest * np.mean(1 / whole)
+    slope[example.gold] += (gold / whole - 1) / len(gold)
+    by_turn = slope if inner is None or example.group is None else slope[example.group] * inner
+    return loss, by_turn @ example.signals
+
+
+def mean_loss(part: Iterable[Example], lookup: Doubles, background: Doubles) -> float:
+    """Mean loss of examples under weights, without the prior."""
+    losses = [_loss(e, (1 - e.share) * lookup + e.share * background)[0] for e in part]
+    return float(np.mean(losses))
+
+
+def _vector(weights: Mapping[str, float]) -> Doubles:
+    return np.array([weights.get(name, 0.0) for name in SIGNALS])
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run from the command line; writes the weights as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sgd", type=Path, required=True, help="a folder of SGD dialogues (its train split)")
+    parser.add_argument("--realmem", type=Path, required=True, help="the folder of RealMem personas")
+    parser.add_argument("--strengths", type=float, nargs="+", default=[0.3, 1.0, 3.0])
+    parser.add_argument("--out", type=Path, default=Path("fused.json"))
+    options = parser.parse_args(arguments)
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    embedder = SentenceTransformerEmbedder()
+    lookups = build_lookups(load_corpus("sgd", options.sgd), trajectories=4, dialogues=40, seed=1)
+    personas = load_corpus("realmem", options.realmem).for_training()
+    training = [examples(lookups, embedder), examples(personas.only("train"), embedder)]
+    chosen = examples(personas.only("dev"), embedder)
+    best: tuple[float, float, Doubles, Doubles] | None = None
+    for strength in options.strengths:
+        lookup, background = fit(training, strength)
+        loss = mean_loss(chosen, lookup, background)
+        _log.info("strength %g: loss %.4f on the persona that chooses", strength, loss)
+        if best is None or loss < best[0]:
+            best = (loss, strength, lookup, background)
+    assert best is not None
+    report = {
+        "lookup": _named(best[2]),
+        "background": _named(best[3]),
+        "kin": 0.2,
+        "learned": {
+            "command": "python -m intentmem.distill.learn_fusion",
+            "strength": best[1],
+            "questions": {"lookups": len(training[0]), "realmem_train": len(training[1]), "realmem_dev": len(chosen)},
+            "embedder": str(embedder.fingerprint),
+        },
+    }
+    options.out.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+
+
+def _named(weights: Doubles) -> dict[str, float]:
+    return {name: round(float(w), 3) for name, w in zip(SIGNALS, weights, strict=True) if w > 0.0005}
+
+
+if __name__ == "__main__":
+    main()
