@@ -1,8 +1,8 @@
 """The facade: one object that remembers and finds.
 
 Arguments and results follow mem0's conventions where those exist: `messages` is a string, a message or a list of
-OpenAI messages; the owner is given by `user_id`, `agent_id` and `run_id` (or `namespace`); lists come as ``{"results": [...]}``.
-Unknown arguments raise.
+OpenAI messages; the owner is given by `user_id`, `agent_id` and `run_id` (or `namespace`); lists come as
+``{"results": [...]}``. Unknown arguments raise.
 """
 
 from __future__ import annotations

@@ -176,7 +176,7 @@ _TURN = Field("turn", "The turn, with its speaker.")
 
 SCOPE = Task(
     name="scope",
-    question="Which goal does this turn serve? Choose the scope it continues or returns to; none if it opens a new one.",
+    question="Which goal does this turn serve? Choose the scope it continues or returns to, none for a new one.",
     fields=(
         _TURN,
         Field("window", "Up to 50 turns before it, each with its scope.", many=True, required=False),

@@ -45,8 +45,8 @@ class Codes:
 class Columns:
     """Turns of one namespace by ascending row; every array is (N,) unless said otherwise.
 
-    session: code of (trajectory, session), so that neighbours of one code are neighbours in the talk. scope: code of the
-    scope it now stands for, -1 where a turn has none yet. labels, weights: (N, L) codes of event and entity types with
+    session: code of (trajectory, session), so that neighbours of one code are neighbours in the talk. scope: code of
+    the scope it now stands for, -1 where a turn has none yet. labels, weights: (N, L) codes of event and entity types with
     their probabilities, padded with -1 and 0.
     """
 

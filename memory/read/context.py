@@ -34,8 +34,8 @@ def assemble(
 ) -> Assembled:
     """Fill the budget with turns in the order given, then lay them out by heading in time order.
 
-    A turn that does not fit is left out and smaller ones after it may still enter; if the very first does not fit, it is
-    cut to the budget and marked.
+    A turn that does not fit is left out and smaller ones after it may still enter; if the very first does not fit, it
+    is cut to the budget and marked.
 
     Args:
         chosen: turns, most useful first, each with why it was chosen.

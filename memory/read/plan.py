@@ -29,8 +29,8 @@ class Plan:
 
     groups: probabilities of the labels of the task `plan`, by group. events, entity_types: probabilities by label
     id. speakers: codes of the speakers named. terms: words to look up, names of speakers left out. names: those of the
-    terms that belong to a name or number in the question. since, until: the span of time that the question names, a soft
-    signal, None where it names none.
+    terms that belong to a name or number in the question. since, until: the span of time that the question names, a
+    soft signal, None where it names none.
     """
 
     groups: Mapping[str, Mapping[str, float]]

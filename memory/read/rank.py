@@ -89,7 +89,7 @@ def stitch(evidence: Evidence, plan: Plan) -> Floats:
     """Label density first, cosine among equals (STITCH, section 3.3).
 
     The question's filter F_q holds its best scope, its best event type and its two best entity types; a turn's density
-    is the number of the three facets in which it matches. The cosine, in [-1, 1], is halved so as never to outweigh one.
+    is the number of the three facets in which it matches. The cosine, in [-1, 1], is halved: it never outweighs one.
     """
     return _only_eligible(evidence, (hard_density(evidence, plan) + 0.49 * evidence.raw["dense"]).astype(np.float32))
 

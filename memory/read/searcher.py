@@ -33,8 +33,8 @@ _REACH = 5
 class Ranked:
     """Turns of one search, best first.
 
-    positions: (R,) into the columns; scores: (R,). places: (R,) into the pool of `evidence`. shares: each signal's share
-    of the fused score, (P,), empty for other recipes.
+    positions: (R,) into the columns; scores: (R,). places: (R,) into the pool of `evidence`. shares: each signal's
+    share of the fused score, (P,), empty for other recipes.
     """
 
     columns: Columns

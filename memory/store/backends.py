@@ -58,8 +58,11 @@ class Backend(Protocol):
         """The (N, D) vectors of (N,) ids."""
         ...
 
-    def search(self, queries: Vector, k: int, allowed: Ids | None) -> tuple[Ids, Vector]:
-        """(Q, k) ids, -1 where there is none, and (Q, k) inner products."""
+    def search(self, queries: Vector, k: int, allowed: Ids | None, exhaustive: bool = False) -> tuple[Ids, Vector]:
+        """(Q, k) ids, -1 where there is none, and (Q, k) inner products; over every list if `exhaustive`.
+
+        `allowed` is ascending and present.
+        """
         ...
 
 
@@ -84,7 +87,7 @@ class FlatBackend:
         """See `Backend`."""
         return cast(Vector, self.index.reconstruct_batch(ids))
 
-    def search(self, queries: Vector, k: int, allowed: Ids | None) -> tuple[Ids, Vector]:
+    def search(self, queries: Vector, k: int, allowed: Ids | None, exhaustive: bool = False) -> tuple[Ids, Vector]:
         """See `Backend`."""
         if allowed is None:
             scores, found = self.index.search(queries, k)
@@ -129,11 +132,11 @@ class IvfBackend:
         """See `Backend`."""
         return cast(Vector, self.index.reconstruct_batch(ids))
 
-    def search(self, queries: Vector, k: int, allowed: Ids | None) -> tuple[Ids, Vector]:
+    def search(self, queries: Vector, k: int, allowed: Ids | None, exhaustive: bool = False) -> tuple[Ids, Vector]:
         """See `Backend`. Probes more lists for deep or filtered searches, and all rather than return too few."""
         reachable = int(self.index.ntotal) if allowed is None else len(allowed)
         scale = max(1.0, k / TUNED_DEPTH) ** 0.5 * self.index.ntotal / max(reachable, 1)
-        probes = min(self.lists, int(np.ceil(self.probes * scale)))
+        probes = self.lists if exhaustive else min(self.lists, int(np.ceil(self.probes * scale)))
         owned = None if allowed is None else _selector(allowed)
         while True:
             found, scores = self._probe(queries, k, probes, owned)

@@ -62,7 +62,7 @@ class Embeddings:
     ) -> None:
         """Store vectors (N, D) of owners (N,) within the caller's transaction, replacing earlier ones.
 
-        `claim` makes them the namespace's own, if it has none yet; without it they wait beside those in use for `switch`.
+        `claim` makes them the namespace's own, if it has none yet; without it they wait beside those in use.
 
         Raises:
             EmbedderError: wrong shape or not finite; nothing is stored.

@@ -48,7 +48,8 @@ class Labels:
         connection.execute(
             "INSERT INTO scope (id, namespace, label, gist, parent, canonical, by_hand, decided_by)"
             " VALUES (?,?,?,?,?,?,?,?) ON CONFLICT (namespace, id) DO UPDATE SET label = excluded.label,"
-            " gist = excluded.gist, parent = excluded.parent, canonical = excluded.canonical, by_hand = excluded.by_hand",
+            " gist = excluded.gist, parent = excluded.parent, canonical = excluded.canonical,"
+            " by_hand = excluded.by_hand",
             (scope.id, namespace, scope.label, scope.gist, scope.parent, scope.canonical, scope.by_hand, decided_by),
         )
         found = connection.execute("SELECT row FROM scope WHERE namespace = ? AND id = ?", (namespace, scope.id))

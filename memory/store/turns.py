@@ -196,7 +196,8 @@ def _attachment_json(attachment: Attachment) -> dict[str, Any]:
 
 
 def _offset(time: datetime) -> int:
-    return int((time.utcoffset() or timedelta()).total_seconds() // 60)
+    # Towards zero: an offset stays within a day.
+    return int((time.utcoffset() or timedelta()).total_seconds() / 60)
 
 
 def _moment(seconds: float, offset: int) -> datetime:

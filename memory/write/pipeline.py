@@ -127,7 +127,7 @@ class Pipeline:
         """What is encoded for a view, by row, of the turns that are still there."""
         if view == GROUNDED:
             return {row: snippet.grounded for row, snippet in self._store.labels.snippets(namespace, rows).items()}
-        return {row: turn.searchable_text for row, turn in self._store.turns.by_rows(namespace, rows).items()}
+        return {row: turn.passage for row, turn in self._store.turns.by_rows(namespace, rows).items()}
 
     def reword(self, namespace: int, scopes: Sequence[str]) -> None:
         """Name and describe scopes anew from the turns they have left, after what worded them was removed.
@@ -203,7 +203,7 @@ class Pipeline:
         missing = [turn for turn in turns if turn.row not in known]
         if missing:
             started = time.perf_counter()
-            vectors = self._embedder.encode([turn.searchable_text for turn in missing], "passage")
+            vectors = self._embedder.encode([turn.passage for turn in missing], "passage")
             seconds = time.perf_counter() - started
             with self._store.database.write() as connection:
                 self._check(namespace, removals)

@@ -48,8 +48,8 @@ class NamespaceState:
 class States:
     """Builds states from SQLite and keeps those in use current.
 
-    A state is replayed from the intents that were written: after a kill, a deletion, a correction by hand or work by another
-    process, labelling goes on from what is stored and nothing else.
+    A state is replayed from the intents that were written: after a kill, a deletion, a correction by hand or work by
+    another process, labelling goes on from what is stored and nothing else.
     """
 
     def __init__(self, store: Store, embedder: Embedder, lexicon: Lexicon) -> None:

@@ -75,7 +75,7 @@ def _body(turn: Mapping[str, Any]) -> RenderableType:
 
 def scopes(found: Iterable[Mapping[str, Any]], title: str | None = None) -> Table:
     """Scopes with their sizes and spans."""
-    made = table("scope", "turns", "episodes", "first", "last", title=title, wide="scope")
+    made = table("scope", "turns", "episodes", "first (UTC)", "last (UTC)", title=title, wide="scope")
     for scope in found:
         made.add_row(
             plain(scope["label"]),
@@ -89,7 +89,7 @@ def scopes(found: Iterable[Mapping[str, Any]], title: str | None = None) -> Tabl
 
 def timeline(found: Iterable[Mapping[str, Any]], title: str | None = None) -> Table:
     """Episodes in time order."""
-    made = table("when", "turns", "scope", "summary", title=title, wide="summary")
+    made = table("when (UTC)", "turns", "scope", "summary", title=title, wide="summary")
     for episode in found:
         summary = plain(episode["summary"] or ("(still open)" if episode["open"] else ""), limit=240)
         made.add_row(when(episode["first"]), str(episode["turns"]), plain(episode["scope"], limit=28), summary)

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
 from intentmem.memory.deciders import BaselineDecider
 from intentmem.memory.errors import DecisionError, InputError
 from intentmem.memory.hashing import HashEmbedder
@@ -59,7 +58,14 @@ def test_surface_forms_lead_to_their_attribute(text: str, name: str) -> None:
 
 
 def test_decisions_lie_in_the_label_space_and_in_their_bounds() -> None:
-    texts = ["", "?", "Hello there", "ご予約はいくらですか？", "x" * 5000, "The price is $5 at 5 pm on Monday, 5%, a@b.co"]
+    texts = [
+        "",
+        "?",
+        "Hello there",
+        "ご予約はいくらですか？",
+        "x" * 5000,
+        "The price is $5 at 5 pm on Monday, 5%, a@b.co",
+    ]
     for task, kind, most in ((EVENT, "event", 2), (ENTITY_TYPES, "entity_type", 5)):
         for item, decision in zip(asked := items(seeded(kind), texts), DECIDER.decide(task, asked), strict=True):
             task.check(item, decision)

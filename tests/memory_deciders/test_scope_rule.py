@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
-
 from intentmem.memory.deciders import BaselineDecider
 from intentmem.memory.errors import InputError
 from intentmem.memory.hashing import HashEmbedder
@@ -56,14 +55,18 @@ def test_two_thousand_turns_of_alternating_goals_do_not_collapse_into_one_scope(
         gold.append(goal)
     assert 6 <= len(set(placed)) <= 18
     late = range(1000, 2000, 2)
-    majority = {scope: max(set(x), key=x.count) for scope in set(placed) if (x := [gold[i] for i in late if placed[i] == scope])}
+    majority = {
+        scope: max(set(x), key=x.count) for scope in set(placed) if (x := [gold[i] for i in late if placed[i] == scope])
+    }
     assert sum(majority[placed[i]] == gold[i] for i in late) / len(late) > 0.9
 
 
 def test_decisions_are_deterministic_and_resume_identically_after_a_restart() -> None:
     rng = np.random.default_rng(4)
     centres = goals(4, rng)
-    turns = [step(around(centres[(i // 7) % 4], rng, 1.0), i, session=f"{i // 14}", text=f"word {i}") for i in range(120)]
+    turns = [
+        step(around(centres[(i // 7) % 4], rng, 1.0), i, session=f"{i // 14}", text=f"word {i}") for i in range(120)
+    ]
     whole, broken = ScopeTracker("n", "t"), ScopeTracker("n", "t")
     first = [place(whole, turn) for turn in turns]
     second = []
@@ -89,7 +92,9 @@ def test_an_assistant_or_tool_inherits_the_previous_scope_whatever_it_says() -> 
 
 
 def test_the_first_turn_opens_a_scope_even_if_an_assistant_speaks() -> None:
-    (decision,) = DECIDER.decide(SCOPE, [ScopeTracker("n", "t").propose(step(np.ones(4, np.float32), role="assistant"))])
+    (decision,) = DECIDER.decide(
+        SCOPE, [ScopeTracker("n", "t").propose(step(np.ones(4, np.float32), role="assistant"))]
+    )
     assert decision.labels == () and decision.probabilities == {"none": 1.0}
 
 
@@ -98,7 +103,9 @@ def test_probabilities_cover_the_candidates_and_none_and_sum_to_one() -> None:
     a, b, c = np.eye(3, 8, dtype=np.float32)
     tracker.open(step(a), "a", "a")
     tracker.open(step(b), "b", "b")
-    (decision,) = DECIDER.decide(SCOPE, [tracker.propose(step(c, text="I want to book a flight to Rome for Monday morning"))])
+    (decision,) = DECIDER.decide(
+        SCOPE, [tracker.propose(step(c, text="I want to book a flight to Rome for Monday morning"))]
+    )
     assert set(decision.probabilities) == {"a", "b", "none"}
     assert sum(decision.probabilities.values()) == pytest.approx(1)
     assert decision.labels == () and decision.confidence == decision.probabilities["none"]
@@ -160,10 +167,17 @@ def test_unusable_input_is_refused_by_name() -> None:
 
 def test_it_works_with_the_hashing_embedder_too() -> None:
     encoder = HashEmbedder(256)
-    texts = ["I want to plan a garden with roses and tulips", "roses and tulips in the garden need water",
-             "I need to fix the engine of my motorcycle", "the garden roses and tulips are growing"]
+    texts = [
+        "I want to plan a garden with roses and tulips",
+        "roses and tulips in the garden need water",
+        "I need to fix the engine of my motorcycle",
+        "the garden roses and tulips are growing",
+    ]
     tracker = ScopeTracker("n", "t")
-    placed = [place(tracker, step(v, i, text=t)) for i, (v, t) in enumerate(zip(encoder.encode(texts, "passage"), texts, strict=True))]
+    placed = [
+        place(tracker, step(v, i, text=t))
+        for i, (v, t) in enumerate(zip(encoder.encode(texts, "passage"), texts, strict=True))
+    ]
     assert placed[0] != placed[2]
 
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from intentmem.memory.errors import InputError, NotFoundError
 from intentmem.memory.hashing import HashEmbedder
 from intentmem.memory.types import Label, Turn, Vector
@@ -226,7 +225,9 @@ def test_stored_labels_that_do_not_hang_together_are_refused() -> None:
 
 
 OPERATIONS = st.lists(
-    st.tuples(st.sampled_from(["merge", "unmerge", "synonyms", "parent", "add"]), st.integers(0, 11), st.integers(0, 11)),
+    st.tuples(
+        st.sampled_from(["merge", "unmerge", "synonyms", "parent", "add"]), st.integers(0, 11), st.integers(0, 11)
+    ),
     max_size=30,
 )
 
