@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
 from intentmem.memory.errors import EmbedderError, MissingExtraError
 from intentmem.memory.types import Vector
 

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+
 from intentmem.memory.errors import EmbedderError, InputError
 from intentmem.memory.protocols import TextKind
 from intentmem.memory.types import Fingerprint, Vector

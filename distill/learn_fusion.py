@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
+
 from intentmem.memory.clock import SystemClock
 from intentmem.memory.deciders import BaselineDecider
 from intentmem.memory.memory import Memory
@@ -33,7 +35,6 @@ from intentmem.memory.types import Filters
 from intentmem.memory.write.extractive import ExtractiveWriter
 from intentmem.train_data import Corpus, Question, Trajectory, load_corpus
 from intentmem.train_data.lookups import build_lookups
-from numpy.typing import NDArray
 
 from .embedder import SentenceTransformerEmbedder
 

@@ -20,6 +20,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
+
 from intentmem.memory.deciders import BaselineDecider, ScopeWeights
 from intentmem.memory.errors import MissingExtraError
 from intentmem.memory.tasks import SCOPE

@@ -9,8 +9,9 @@ import os
 from pathlib import Path
 from typing import cast
 
-from intentmem.memory.errors import EmbedderError
 from platformdirs import user_cache_path
+
+from intentmem.memory.errors import EmbedderError
 
 _log = logging.getLogger(__name__)
 

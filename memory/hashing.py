@@ -9,9 +9,9 @@ from functools import lru_cache
 from hashlib import blake2b
 
 import numpy as np
-import snowballstemmer
 
 from .protocols import TextKind
+from .stemming import stem
 from .types import Fingerprint, Vector
 
 _RECIPE = "stem+3gram/2"
@@ -54,10 +54,9 @@ class HashEmbedder:
 @lru_cache(maxsize=65_536)
 def _features(word: str, dimension: int) -> tuple[np.ndarray, np.ndarray]:
     """Places and signed weights of a word's stem and trigrams."""
-    stem = snowballstemmer.stemmer("english").stemWord(word)
     padded = f"<{word}>"
     grams = [padded[start : start + 3] for start in range(len(padded) - 2)]
-    weighted = [(f"w:{stem}", _WORD_WEIGHT), *((f"g:{gram}", _GRAM_WEIGHT / len(grams) ** 0.5) for gram in grams)]
+    weighted = [(f"w:{stem(word)}", _WORD_WEIGHT), *((f"g:{gram}", _GRAM_WEIGHT / len(grams) ** 0.5) for gram in grams)]
     digests = [int.from_bytes(blake2b(key.encode("utf-8", "replace"), digest_size=8).digest()) for key, _ in weighted]
     places = np.array([digest % dimension for digest in digests], np.int64)
     signs = np.array([1.0 if digest >> 63 else -1.0 for digest in digests], np.float32)

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import platformdirs
-from intentmem.memory.errors import InputError
-from intentmem.memory.read.request import Recipe
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
+
+from intentmem.memory.errors import InputError
+from intentmem.memory.read.request import Recipe
 
 PREFIX = "INTENTMEM_"
 CONFIG_VARIABLE = "INTENTMEM_CONFIG"

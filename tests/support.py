@@ -44,7 +44,10 @@ class QuickDecider:
             return self._baseline.decide(task, items)
         if task.space is Space.OPEN:
             return [Decision((), {}, 1.0, self.name) for _ in items]
-        return [Decision(item.candidates.ids[:1], {i: 1.0 for i in item.candidates.ids[:1]}, 1.0, self.name) for item in items]
+        return [
+            Decision(item.candidates.ids[:1], dict.fromkeys(item.candidates.ids[:1], 1.0), 1.0, self.name)
+            for item in items
+        ]
 
 
 class QuickWriter:
@@ -166,7 +169,10 @@ def assert_sound(memory: Memory, namespace: str) -> None:
     assert status["embedded"] == status["turns"] == status["labelled"], status
     assert set(memory.store.orphans(ordinal).values()) == {0}
     index = memory.store.embeddings.index(ordinal, "turn", memory.embedder.fingerprint)
-    rows = [row[0] for row in memory.store.database.read("SELECT row FROM turn WHERE namespace = ? ORDER BY row", (ordinal,))]
+    rows = [
+        row[0]
+        for row in memory.store.database.read("SELECT row FROM turn WHERE namespace = ? ORDER BY row", (ordinal,))
+    ]
     assert index.ids().tolist() == rows
     assert memory.store.database.read("PRAGMA integrity_check")[0][0] == "ok"
     assert memory.store.database.read("PRAGMA foreign_key_check") == []

@@ -9,9 +9,10 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 import intentmem.memory
 import intentmem.serving
-import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 TOPS = ("memory", "train_data", "distill", "serving")

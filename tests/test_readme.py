@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import typer
+
 from intentmem.serving import explain_settings
 from intentmem.serving.cli import main
 from intentmem.serving.cli.app import app

@@ -6,12 +6,11 @@ Cues go by the words of a label's name, so they serve seed labels and grown ones
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 
 import numpy as np
-import snowballstemmer
 from numpy.typing import NDArray
 
+from ..stemming import stem
 from .cues import pattern
 
 # (form of the turn, words of a label's name, weight)
@@ -153,17 +152,7 @@ class LabelCues:
 def stems(text: str) -> frozenset[str]:
     """The stems of a text's words, function words left out."""
     words = pattern(r"[^\W\d_]{2,}").findall(text.lower())
-    return frozenset(_stem(word) for word in words if word not in _FUNCTION)
+    return frozenset(stem(word) for word in words if word not in _FUNCTION)
 
 
 _FUNCTION = frozenset(("of", "or", "and", "the", "to", "an", "in", "on", "at", "for", "if", "how", "about"))
-
-
-@cache
-def _stemmer() -> snowballstemmer.stemmer:
-    return snowballstemmer.stemmer("english")
-
-
-@cache
-def _stem(word: str) -> str:
-    return str(_stemmer().stemWord(word))

@@ -169,10 +169,9 @@ class Labeller:
             growth = state.growth[kind]
             growth.observe(str(turn.row), vector, best_fit(decision))
             if growth.due:
-                block.changes += growth.grow(self._writer, lambda row: self._turn(state.namespace, int(row)))
-
-    def _turn(self, namespace: int, row: int) -> Turn | None:
-        return self._store.turns.by_rows(namespace, [row]).get(row)
+                pooled = self._store.turns.by_rows(state.namespace, [int(row) for row in growth.pooled])
+                by_name = {str(row): found for row, found in pooled.items()}
+                block.changes += growth.grow(self._writer, by_name.get)
 
     def _encode_grounded(self, block: Block) -> None:
         started = time.perf_counter()

@@ -12,13 +12,12 @@ import json
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Literal
 
 import numpy as np
-import snowballstemmer
 
 from ..errors import InputError, NotFoundError
+from ..stemming import stem
 from ..tasks import Candidates
 from ..types import Label, Vector
 from .seeds import SeedLabel
@@ -355,14 +354,4 @@ def name_key(name: str) -> str:
     """What two spellings of one name have in common: NFKC, case, punctuation and English inflection aside."""
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
     words = "".join(c if c.isalnum() or unicodedata.category(c).startswith("M") else " " for c in folded).split()
-    return " ".join(_stem(word) for word in words)
-
-
-@cache
-def _stemmer() -> snowballstemmer.stemmer:
-    return snowballstemmer.stemmer("english")
-
-
-@cache
-def _stem(word: str) -> str:
-    return str(_stemmer().stemWord(word))
+    return " ".join(stem(word) for word in words)

@@ -11,9 +11,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+
 from intentmem.memory.errors import MissingExtraError
 from intentmem.memory.types import Vector
-from numpy.typing import NDArray
 
 DENSE, BM25, RRF = "baseline:dense", "baseline:bm25", "baseline:rrf"
 BASELINES = (DENSE, BM25, RRF)
@@ -31,7 +32,7 @@ class Baselines:
         vectors: of the same turns, (N, D), L2-normalised.
 
     Raises:
-        MissingExtraError: bm25s or snowballstemmer is not installed.
+        MissingExtraError: bm25s is not installed.
     """
 
     def __init__(self, texts: Sequence[str], vectors: Vector) -> None:
@@ -80,12 +81,13 @@ def _descending(scores: NDArray[Any]) -> Ranking:
 
 
 def _analyser() -> Any:
+    import Stemmer
+
     try:
         import bm25s
-        import snowballstemmer
     except ImportError as error:
         raise MissingExtraError("bm25s", "bench") from error
-    stemmer = snowballstemmer.stemmer("english")
+    stemmer = Stemmer.Stemmer("english")
 
     def analyse(texts: list[str]) -> Any:
         return bm25s.tokenize(texts, stopwords="en", stemmer=stemmer.stemWords, return_ids=False, show_progress=False)

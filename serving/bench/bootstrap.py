@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from intentmem.memory.errors import InputError
 from numpy.typing import NDArray
+
+from intentmem.memory.errors import InputError
 
 _DRAWS_AT_ONCE = 4_000_000
 

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from intentmem.memory.errors import InputError, IntentMemError
 from rich.console import Console
 from rich.progress import MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
+
+from intentmem.memory.errors import InputError, IntentMemError
 
 from .progress import Progress
 from .report import Report

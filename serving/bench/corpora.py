@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
+
 from intentmem.memory.errors import InputError
 from intentmem.memory.memory import Memory
 from intentmem.memory.types import NewTurn, Vector, with_captions

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from intentmem.memory.memory import Memory
 from intentmem.memory.protocols import Embedder
 from intentmem.memory.store.backends import faiss_module

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from intentmem.memory.errors import InputError, IntentMemError
 from intentmem.memory.memory import Memory
 from intentmem.memory.read.request import parse_recipe

@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
+
 from intentmem.memory.clock import SystemClock
 from intentmem.memory.deciders import BaselineDecider
 from intentmem.memory.errors import InputError

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
 import numpy as np
+
 from intentmem.memory.errors import InputError
 from intentmem.memory.store.backends import faiss_module
 from intentmem.memory.store.vectors import VectorIndex

@@ -17,8 +17,9 @@ from intentmem.memory.errors import IntentMemError
 from .session import Session
 
 if TYPE_CHECKING:
-    from intentmem.memory.memory import Memory
     from rich.console import RenderableType
+
+    from intentmem.memory.memory import Memory
 
 PACKAGES = ("intentmem", "numpy", "torch", "transformers", "sentence-transformers", "faiss-cpu", "faiss-gpu-cu12")
 _SENTENCE = "The spare key of the greenhouse lies under the blue watering can."

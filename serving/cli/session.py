@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 if TYPE_CHECKING:
-    from intentmem.memory.memory import Memory, Owner
     from rich.console import Console, RenderableType
+
+    from intentmem.memory.memory import Memory, Owner
 
     from ..settings import Settings
 

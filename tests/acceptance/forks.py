@@ -16,7 +16,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from support import make_memory, quick_memory  # noqa: E402
+from support import make_memory, quick_memory
 
 
 def ingest(folder: Path, acknowledged: Path, seed: int, **_: Any) -> None:
@@ -28,7 +28,9 @@ def ingest(folder: Path, acknowledged: Path, seed: int, **_: Any) -> None:
     while True:
         messages = messages_of(seed, number)
         result = memory.add(messages, namespace="n", idempotency_key=f"k{number}", wait=chance.random() < 0.7)
-        os.write(note, json.dumps({"number": number, "ids": [turn["id"] for turn in result["results"]]}).encode() + b"\n")
+        os.write(
+            note, json.dumps({"number": number, "ids": [turn["id"] for turn in result["results"]]}).encode() + b"\n"
+        )
         if chance.random() < 0.3:
             memory.search("what was said about the garden", namespace="n")
             memory.store.embeddings.flush()

@@ -12,7 +12,6 @@ from intentmem.memory.tasks import Decision, Item, Task
 
 from .conftest import Forks
 
-
 _FULL = [pytest.param(500, False, marks=pytest.mark.slow), pytest.param(50, True, marks=pytest.mark.slow)]
 
 

@@ -62,7 +62,8 @@ def test_d06_delete_all_deletes_a_thousand(quick: Memory) -> None:
 
 def test_d10_deleting_a_source_takes_what_only_it_supported(memory: Memory) -> None:
     added = memory.add(
-        [{"role": "user", "content": SECRET}, {"role": "user", "content": "The tax return is due in May."}], namespace="n"
+        [{"role": "user", "content": SECRET}, {"role": "user", "content": "The tax return is due in May."}],
+        namespace="n",
     )
     ids = [turn["id"] for turn in added["results"]]
     memory.delete(ids[0], namespace="n")
@@ -72,7 +73,9 @@ def test_d10_deleting_a_source_takes_what_only_it_supported(memory: Memory) -> N
 
 
 def test_d10_wording_shared_with_a_deleted_turn_is_made_anew(memory: Memory) -> None:
-    added = memory.add([{"role": "user", "content": t} for t in (SECRET, "Ana paints boats.", "Ana sells boats.")], namespace="n")
+    added = memory.add(
+        [{"role": "user", "content": t} for t in (SECRET, "Ana paints boats.", "Ana sells boats.")], namespace="n"
+    )
     ids = [turn["id"] for turn in added["results"]]
     first = memory.get(ids[0], namespace="n")["scope_id"]
     memory.relabel(ids[1:], scope=str(first), namespace="n")
@@ -137,7 +140,9 @@ def fill(memory: Memory, namespace: str) -> None:
     )
 
 
-def test_d13_d14_d15_erased_text_is_in_no_file(memory: Memory, folder: Path, reopened: Callable[[Memory], Memory]) -> None:
+def test_d13_d14_d15_erased_text_is_in_no_file(
+    memory: Memory, folder: Path, reopened: Callable[[Memory], Memory]
+) -> None:
     fill(memory, "n")
     memory.add("The tax return is due in May.", namespace="other")
     memory.search("casket", namespace="n")
@@ -235,7 +240,9 @@ def test_a_hand_set_label_is_not_overwritten_by_later_processing(
     turn = memory.add("I booked the hotel in Rome.", namespace="n", wait=False)["results"][0]["id"]
     memory.relabel(turn, scope="rome trip", events=["celebrate"], namespace="n")
     memory.process()
-    memory.add([{"role": "user", "content": f"Another {i} word on the hotel in Rome."} for i in range(5)], namespace="n")
+    memory.add(
+        [{"role": "user", "content": f"Another {i} word on the hotel in Rome."} for i in range(5)], namespace="n"
+    )
     again = reopened(memory)
     again.process()
     kept = again.get(turn, namespace="n")

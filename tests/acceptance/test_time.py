@@ -22,7 +22,12 @@ def dated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
         made.add(
             [
                 {"role": "user", "content": f"note of {when}", "time": when}
-                for when in ("2023-12-31T23:30:00Z", "2024-01-01T00:00:00Z", "2024-03-05T10:00:00Z", "2024-03-06T00:00:00Z")
+                for when in (
+                    "2023-12-31T23:30:00Z",
+                    "2024-01-01T00:00:00Z",
+                    "2024-03-05T10:00:00Z",
+                    "2024-03-06T00:00:00Z",
+                )
             ],
             namespace="n",
         )
@@ -30,7 +35,9 @@ def dated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
 
 
 def test_e01_yesterday_is_read_against_the_time_of_its_turn(memory: Memory) -> None:
-    added = memory.add([{"role": "user", "content": "I saw Ana yesterday.", "time": "2023-05-08T10:00:00Z"}], namespace="n")
+    added = memory.add(
+        [{"role": "user", "content": "I saw Ana yesterday.", "time": "2023-05-08T10:00:00Z"}], namespace="n"
+    )
     turn = memory.get(added["results"][0]["id"], namespace="n")
     assert "2023-05-07" in str(turn["grounded"])
     assert turn["created_at"] == "2023-05-08T10:00:00+00:00"
@@ -39,7 +46,8 @@ def test_e01_yesterday_is_read_against_the_time_of_its_turn(memory: Memory) -> N
 
 def test_e01_a_turn_without_a_time_says_where_its_time_comes_from(memory: Memory) -> None:
     memory.add(
-        [{"role": "user", "content": "one", "time": "2023-05-08T10:00:00Z"}, {"role": "user", "content": "two"}], namespace="n"
+        [{"role": "user", "content": "one", "time": "2023-05-08T10:00:00Z"}, {"role": "user", "content": "two"}],
+        namespace="n",
     )
     memory.add("three", namespace="n")
     found = [(turn["created_at"][:10], turn["time_source"]) for turn in memory.list(namespace="n")["results"]]
@@ -90,7 +98,13 @@ def test_e05_numbers_and_names_are_not_dates(question: str) -> None:
 
 @pytest.mark.parametrize(
     "question",
-    ["What happened 100000 years ago?", "in the year 99999999", "5000000 weeks from now", "on 45 March 2024", "since -3 BC"],
+    [
+        "What happened 100000 years ago?",
+        "in the year 99999999",
+        "5000000 weeks from now",
+        "on 45 March 2024",
+        "since -3 BC",
+    ],
 )
 def test_e06_a_date_out_of_range_is_no_filter(dated: Memory, question: str) -> None:
     assert len(dated.search(question, namespace="n")["results"]) == 4
@@ -100,7 +114,9 @@ def test_e06_a_date_out_of_range_is_no_filter(dated: Memory, question: str) -> N
 @given(
     number=st.integers(-(10**9), 10**12),
     unit=st.sampled_from(["seconds", "days", "weeks", "months", "years", "decades", "centuries"]),
-    form=st.sampled_from(["{n} {u} ago", "in {n} {u}", "the last {n} {u}", "since {n}", "before {n} March {n}", "{n}/{n}/{n}"]),
+    form=st.sampled_from(
+        ["{n} {u} ago", "in {n} {u}", "the last {n} {u}", "since {n}", "before {n} March {n}", "{n}/{n}/{n}"]
+    ),
 )
 def test_e06_no_date_in_a_question_raises(number: int, unit: str, form: str) -> None:
     query_range(f"What happened {form.format(n=number, u=unit)}?", NOW)
@@ -152,7 +168,11 @@ def test_a_time_that_is_none_is_refused_by_name(memory: Memory, when: object) ->
 
 
 @pytest.mark.parametrize(
-    "when", [datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=14))), datetime(9999, 12, 31, 23, tzinfo=timezone(timedelta(hours=-5)))]
+    "when",
+    [
+        datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=14))),
+        datetime(9999, 12, 31, 23, tzinfo=timezone(timedelta(hours=-5))),
+    ],
 )
 def test_a_time_that_cannot_be_read_back_is_refused(memory: Memory, when: datetime) -> None:
     for message in (NewTurn("user", "x", time=when), {"role": "user", "content": "x", "time": when}):
@@ -193,5 +213,3 @@ def test_a_time_for_the_whole_call_is_that_of_turns_that_bring_none(memory: Memo
         time="2020-01-01",
     )
     assert [turn["created_at"][:4] for turn in memory.list(namespace="n")["results"]] == ["2020", "2021"]
-
-

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from intentmem.distill import backbone as backbone_module
 from intentmem.distill import weights
 from intentmem.distill.backbone import Backbone

@@ -3,6 +3,7 @@ from __future__ import annotations
 import random
 
 import pytest
+
 from intentmem.distill.tune_scope import Run, calibrate, place, score, weave
 from intentmem.memory.deciders import ScopeWeights
 from intentmem.memory.hashing import HashEmbedder

@@ -6,6 +6,7 @@ import sys
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+
 from intentmem.memory.hashing import HashEmbedder
 from intentmem.memory.protocols import Embedder
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from intentmem.memory.deciders import BaselineDecider
 from intentmem.memory.errors import DecisionError, InputError
 from intentmem.memory.hashing import HashEmbedder

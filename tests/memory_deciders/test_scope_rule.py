@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
+
 from intentmem.memory.deciders import BaselineDecider
 from intentmem.memory.errors import InputError
 from intentmem.memory.hashing import HashEmbedder

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
+
 from intentmem.memory.errors import EmbedderError, InputError
 from intentmem.memory.store.vectors import VectorIndex
 from intentmem.memory.types import Fingerprint, Vector
-from numpy.typing import NDArray
 
 faiss = pytest.importorskip("faiss")
 D = 16

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
 from intentmem.memory.errors import CorruptIndexError, StoreError
 from intentmem.memory.store import backends, generations, vectors
 from intentmem.memory.store.vectors import VectorIndex

@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from intentmem.memory.write.dates import DateSpan, find_dates, query_range
 
 BASE = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)  # a Monday

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from intentmem.memory.protocols import Writer
 from intentmem.memory.types import Attachment, Mention, Reference, Role, Turn
 from intentmem.memory.write.extractive import GIST_LIMIT, ExtractiveWriter, insert

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from intentmem.memory.types import Turn
 from intentmem.memory.write.mentions import find_mentions, mentions_of
 from intentmem.memory.write.slots import find_slots, same_slot

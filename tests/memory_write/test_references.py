@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+
 from intentmem.memory.types import Mention, Role, Turn
 from intentmem.memory.write.entities import name_key, same_name
 from intentmem.memory.write.mentions import mentions_of

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from intentmem.memory.errors import InputError, NotFoundError
 from intentmem.memory.hashing import HashEmbedder
 from intentmem.memory.types import Label, Turn, Vector

@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from intentmem.memory.errors import InputError, MissingExtraError
 from intentmem.serving import compose, load_settings, open_async_memory, open_memory
 

@@ -1,9 +1,10 @@
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
+
 from intentmem.memory.errors import InputError
 from intentmem.serving.settings import explain_settings, load_settings
-from pydantic import ValidationError
 
 
 @pytest.fixture(autouse=True)

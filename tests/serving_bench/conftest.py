@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from intentmem.memory.memory import Memory
 from intentmem.serving.compose import open_memory
 

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from intentmem.serving.bench.baselines import BM25, DENSE, RRF, Baselines, best_first, reciprocal_rank_fusion
 
 TEXTS = ["I love hiking in the mountains", "The cats are sleeping", "of the and", "hiking boots for a cat"]

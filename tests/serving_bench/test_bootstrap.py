@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+
 from intentmem.memory.errors import InputError
 from intentmem.serving.bench.bootstrap import intervals, resampled_means
 

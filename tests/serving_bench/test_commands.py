@@ -2,9 +2,10 @@ import re
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
+
 from intentmem.serving.bench.commands import app
 from intentmem.serving.bench.report import read_report
-from typer.testing import CliRunner
 
 RUNNER = CliRunner()
 

@@ -2,6 +2,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from intentmem.memory.errors import InputError
 from intentmem.memory.memory import Memory
 from intentmem.serving.bench import corpora

@@ -3,6 +3,7 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from intentmem.serving.bench.metrics import (
     all_found,
     any_found,

@@ -2,6 +2,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from intentmem.memory.errors import EmbedderError, InputError
 from intentmem.memory.memory import Memory
 from intentmem.serving.bench.quality import QualityPlan, run

@@ -2,6 +2,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from intentmem.memory.errors import InputError
 from intentmem.serving.bench.report import Report, Row, header, read_report
 from intentmem.serving.bench.tables import notes, tables

@@ -1,6 +1,7 @@
 from pathlib import Path
 
 import pytest
+
 from intentmem.memory.errors import InputError
 from intentmem.memory.memory import Memory
 from intentmem.serving.bench import ingest, ingest_worker, scale

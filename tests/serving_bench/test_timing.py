@@ -2,6 +2,7 @@ import time
 
 import numpy as np
 import pytest
+
 from intentmem.serving.bench.process import PeakMemory, disk_mb
 from intentmem.serving.bench.timing import interleaved, latency_rows, ratio_row, spread
 

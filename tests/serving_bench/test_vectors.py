@@ -1,4 +1,5 @@
 import pytest
+
 from intentmem.memory.errors import InputError
 from intentmem.serving.bench.vectors import VectorsPlan, run
 

@@ -1,8 +1,9 @@
 import json
 from pathlib import Path
 
-import intentmem.train_data as train_data
 import pytest
+
+import intentmem.train_data as train_data
 from intentmem.memory.errors import InputError
 from intentmem.train_data import CARDS, load_corpus
 from intentmem.train_data.files import distinct

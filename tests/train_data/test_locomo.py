@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from intentmem.memory.errors import InputError
 from intentmem.train_data import Fault, load_corpus
 from intentmem.train_data.locomo import MONTHS, parse_evidence, parse_session_time

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from intentmem.memory.errors import InputError
 from intentmem.train_data import Corpus, Fault, load_corpus
 from intentmem.train_data.realmem import parse_day, scope_of

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from intentmem.memory.errors import InputError
 from intentmem.train_data import Corpus, Fault, Problem, ValueSpan, load_corpus
 from intentmem.train_data.sgd import iter_trajectories

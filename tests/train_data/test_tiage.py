@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from intentmem.memory.errors import InputError
 from intentmem.train_data import Corpus, Fault, load_corpus
 
