@@ -57,7 +57,7 @@ def _write(store: Store, namespace: int, path: Path) -> dict[str, int]:
     with path.open("x", encoding="utf-8", newline="\n") as file:
         file.write(json.dumps(header) + "\n")
         for kind, row in _exported(store, namespace, fingerprint):
-            file.write(json.dumps({"kind": kind, **row}, ensure_ascii=False) + "\n")
+            file.write(json.dumps({"table": kind, **row}, ensure_ascii=False) + "\n")
         file.flush()
         os.fsync(file.fileno())
     return dict(counts)
@@ -72,7 +72,7 @@ def import_(store: Store, namespace: int, path: Path) -> dict[str, int]:
     """
     header, rows = _read(path)
     if store.embeddings.active(namespace) not in (None, header["fingerprint"]):
-        rows = [row for row in rows if row["kind"] != "embedding"]
+        rows = [row for row in rows if row["table"] != "embedding"]
     counts: Counter[str] = Counter()
     with store.database.write() as connection:
         if header["fingerprint"] and store.embeddings.active(namespace) is None:
@@ -80,7 +80,7 @@ def import_(store: Store, namespace: int, path: Path) -> dict[str, int]:
         fresh: dict[int, int] = {}
         for number, row in enumerate(rows, start=2):
             try:
-                counts[row["kind"]] += _put(connection, namespace, dict(row), fresh)
+                counts[row["table"]] += _put(connection, namespace, dict(row), fresh)
             except sqlite3.IntegrityError as error:
                 raise InputError(
                     "path",
@@ -89,7 +89,7 @@ def import_(store: Store, namespace: int, path: Path) -> dict[str, int]:
                 ) from error
             except (KeyError, TypeError, sqlite3.Error) as error:
                 raise InputError(
-                    "path", f"{path} line {number} is not a valid {row.get('kind')} line: {error!r}"
+                    "path", f"{path} line {number} is not a valid {row.get('table')} line: {error!r}"
                 ) from error
         _index_words(store, connection, namespace, list(fresh.values()))
         _open_operation(store, connection, namespace, list(fresh.values()))
@@ -131,7 +131,7 @@ def _read(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         if header["version"] > VERSION:
             raise InputError("path", f"{path} is an export of version {header['version']}", "upgrade intentmem")
         rows = [json.loads(line, object_hook=_decoded) for line in lines[1:]]
-        counted = Counter(row["kind"] for row in rows)
+        counted = Counter(row["table"] for row in rows)
     except (OSError, ValueError, IndexError, AttributeError, KeyError, TypeError) as error:
         if isinstance(error, InputError):
             raise
@@ -145,7 +145,7 @@ def _read(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
 
 def _put(connection: sqlite3.Connection, namespace: int, row: dict[str, Any], fresh: dict[int, int]) -> int:
     """Insert one line; returns 1 where it was new. `fresh` maps the integer rows of exported turns to ours."""
-    table = row.pop("kind")
+    table = row.pop("table")
     old = row.pop("row") if table in _NUMBERED else 0
     if table in _HANGS_ON_TURN:
         column = _HANGS_ON_TURN[table]

@@ -51,12 +51,12 @@ class ScopeWeights:
     """
 
     weight: float = 8.0
-    threshold: float = 0.35
-    coherence_power: float = 0.25
+    threshold: float = 0.34
+    coherence_power: float = 0.35
     continuity: float = 1.0
     session: float = 3.0
     session_fade: float = 15.0
-    sitting: float = 4.0
+    sitting: float = 6.0
     short: float = 2.0
     affirms: float = 3.0
     refers: float = 1.0

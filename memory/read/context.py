@@ -43,12 +43,16 @@ def assemble(
     """
     room = max(1, budget - FRAME_TOKENS)
     kept: list[tuple[Turn, str, str]] = []
+    titles: set[str] = set()
     spent, truncated, misses = 0, False, 0
     for turn, reason in chosen:
         line = render_turn(turn)
-        cost = embedder.count_tokens([line])[0] + 1
+        title = heading(turn)
+        above = [] if title in titles else [f"## {quote(_one_line(title))}"]
+        cost = sum(embedder.count_tokens([line, *above])) + 1
         if spent + cost <= room:
             kept.append((turn, line, reason))
+            titles.add(title)
             spent += cost
             continue
         truncated = True
@@ -58,7 +62,12 @@ def assemble(
         misses += 1
         if misses >= 8 or room - spent < _MIN_CUT:
             break
-    return _laid_out(kept, namespace, embedder, heading, truncated)
+    made = _laid_out(kept, namespace, embedder, heading, truncated)
+    # In time order a heading may come again: what is least useful gives way.
+    while made.tokens > budget and kept:
+        kept.pop()
+        made = _laid_out(kept, namespace, embedder, heading, True)
+    return made
 
 
 def render_turn(turn: Turn) -> str:

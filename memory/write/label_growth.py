@@ -65,17 +65,22 @@ class LabelGrowth:
         """Name what recurs in the pool, then merge near-synonyms; the pool keeps what did not recur.
 
         A turn that has been deleted meanwhile (`turn_of` gives None) leaves the pool. A writer may decline: those
-        turns leave the pool too, so that it is not asked the same again.
+        turns leave the pool too, so that it is not asked the same again. An error of the writer changes nothing.
         """
         changes: list[VocabularyChange] = []
         turns = {turn: found for turn in self._pool if (found := turn_of(turn)) is not None}
         done = set(self._pool) - set(turns)
-        for cluster in self._clusters(list(turns)):
-            taken = [label.name for label in self.vocabulary.labels]
-            name, description = writer.name_label(turns[cluster[0]], self.vocabulary.kind, taken)
-            if name.strip():
-                changes.extend(self.vocabulary.add(name, description)[1])
+        taken = [label.name for label in self.vocabulary.labels]
+        named: list[tuple[str, str]] = []
+        for cluster in self._clusters(list(turns)):  # all named before any is added: an error leaves nothing half-grown
+            name, description = writer.name_label(
+                turns[cluster[0]], self.vocabulary.kind, [*taken, *(n for n, _ in named)]
+            )
+            if any(character.isalnum() for character in name):
+                named.append((name, description))
             done.update(cluster)
+        for name, description in named:
+            changes.extend(self.vocabulary.add(name, description)[1])
         changes.extend(self.vocabulary.merge_synonyms())
         self._pool = {turn: vector for turn, vector in self._pool.items() if turn not in done}
         self._looked_at = self.steps

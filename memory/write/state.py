@@ -18,7 +18,7 @@ from .vocabulary import Vocabulary
 
 KNOWN_MENTIONS = 200
 """Latest mentions of a scope that a reference may stand for."""
-POOL_FIT = 0.5
+POOL_FIT = 0.25
 """Confidence of the best label below which a turn is pooled for a new one."""
 _PAGE = 2000
 

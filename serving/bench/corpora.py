@@ -12,7 +12,7 @@ import numpy as np
 
 from intentmem.memory.errors import InputError
 from intentmem.memory.memory import Memory
-from intentmem.memory.types import NewTurn, Vector, with_captions
+from intentmem.memory.types import ROLES, NewTurn, Vector, with_captions
 from intentmem.train_data import CARDS, Corpus, Trajectory, load_corpus
 
 BLOCK = 256
@@ -44,8 +44,14 @@ def load(name: str, path: Path | str) -> Corpus:
 
 
 def text_of(turn: NewTurn) -> str:
-    """What is embedded and indexed of a turn: its text and captions."""
+    """What a reader of a turn is given: its text and captions."""
     return with_captions(turn.text, turn.attachments)
+
+
+def passage_of(turn: NewTurn) -> str:
+    """What the write path embeds of a turn (see `Turn.passage`): the same, after its speaker's name where it has one."""
+    named = turn.speaker is not None and turn.speaker.casefold() not in ROLES
+    return f"{turn.speaker}: {text_of(turn)}" if named else text_of(turn)
 
 
 def one_trajectory(corpus: Corpus, limit: int | None = None) -> list[NewTurn]:
@@ -132,7 +138,7 @@ def turn_vectors(memory: Memory, trajectory: Trajectory) -> Vector:
     turns = memory.store.turns.by_rows(ordinal, [int(owner) for owner in owners])
     known = {turns[int(owner)].source_id: row for owner, row in zip(owners, rows, strict=True) if int(owner) in turns}
     missing = [turn for turn in trajectory.turns if turn.source_id not in known]
-    encoded = memory.embedder.encode([text_of(turn) for turn in missing], "passage") if missing else ()
+    encoded = memory.embedder.encode([passage_of(turn) for turn in missing], "passage") if missing else ()
     known |= {turn.source_id: row for turn, row in zip(missing, encoded, strict=True)}
     vectors = np.stack([known[turn.source_id] for turn in trajectory.turns])
     return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), np.float32)

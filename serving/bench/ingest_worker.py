@@ -56,7 +56,7 @@ def measure(plan: IngestPlan, open_memory: Open, folder: Path) -> Measurement:
 def _write(
     plan: IngestPlan, open_memory: Open, folder: Path, turns: Sequence[NewTurn], found: Measurement
 ) -> tuple[Memory, Vector]:
-    texts = sorted((corpora.text_of(turn) for turn in turns), key=len)
+    texts = sorted((corpora.passage_of(turn) for turn in turns), key=len)
     warm = open_memory(folder / "warm")
     with warm:
         cold = seconds(lambda: warm.embedder.encode(texts[:1], "passage"))

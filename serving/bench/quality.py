@@ -154,7 +154,8 @@ class Examiner:
         self._plan, self._memory, self._stored, self._sessions = plan, memory, stored, sessions
         turns = stored.trajectory.turns
         texts = [corpora.text_of(turn) for turn in turns]
-        self._baselines = Baselines(texts, corpora.turn_vectors(memory, stored.trajectory))
+        passages = [corpora.passage_of(turn) for turn in turns]
+        self._baselines = Baselines(passages, corpora.turn_vectors(memory, stored.trajectory))
         tokens = memory.embedder.count_tokens(texts)
         self._costs = {turn.source_id: count + TOKENS_A_TURN for turn, count in zip(turns, tokens, strict=True)}
         # No ranking of more turns can put more of them inside a budget.
@@ -173,8 +174,8 @@ class Examiner:
                 continue
             outcome.scores.setdefault(recipe, {})[question.id] = self._score(ranked, question)
         rankings = self._baselines.rank(question.text, vector, question.searchable_until)
-        for subject in BASELINES:
-            outcome.scores.setdefault(subject, {})[question.id] = self._score(self._named(rankings[subject]), question)
+        for subject, ranking in rankings.items():
+            outcome.scores.setdefault(subject, {})[question.id] = self._score(self._named(ranking), question)
 
     def _search(self, question: Question, recipe: str) -> list[str]:
         options: dict[str, Any] = {

@@ -26,10 +26,10 @@ def two(memory: Memory) -> Memory:
 
 
 READS: dict[str, Callable[[Memory, str], Any]] = {
-    "search": lambda m, n: m.search("zirconium bridge", namespace=n, limit=100, explain=True),
-    "search_lexical": lambda m, n: m.search("zirconium bridge", namespace=n, recipe="lexical", limit=100),
-    "groups": lambda m, n: [m.search("zirconium", namespace=n, group_by=g) for g in ("session", "episode", "scope")],
-    "context": lambda m, n: m.context("zirconium bridge", namespace=n, explain=True),
+    "search": lambda m, n: m.search("the bridge", namespace=n, limit=100, explain=True),
+    "search_lexical": lambda m, n: m.search("the bridge", namespace=n, recipe="lexical", limit=100),
+    "groups": lambda m, n: [m.search("the bridge", namespace=n, group_by=g) for g in ("session", "episode", "scope")],
+    "context": lambda m, n: m.context("the bridge", namespace=n, explain=True),
     "list": lambda m, n: m.list(namespace=n),
     "scopes": lambda m, n: m.scopes(namespace=n),
     "timeline": lambda m, n: m.timeline(namespace=n),
@@ -40,9 +40,7 @@ READS: dict[str, Callable[[Memory, str], Any]] = {
 
 @pytest.mark.parametrize("read", READS)
 def test_i01_no_reading_call_shows_another_tenants_turns(two: Memory, read: str) -> None:
-    assert "zirconium" not in str(READS[read](two, "b")).replace("zirconium bridge", "").replace(
-        "'query': 'zirconium'", ""
-    ).replace("['zirconium', 'bridg']", "").replace("'terms': ['zirconium'", "")
+    assert "zirconium" not in str(READS[read](two, "b"))
     if read not in ("status", "vocabulary"):
         assert "zirconium" in str(READS[read](two, "a"))
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 
 import pytest
 
@@ -17,7 +18,7 @@ def dialogues() -> list[Trajectory]:
         Trajectory(
             topic,
             tuple(
-                NewTurn("user" if i % 2 == 0 else "assistant", f"{topic} {topic} number {i}", source_id=f"{topic}{i}")
+                NewTurn("user" if i % 2 == 0 else "assistant", f"{topic} {topic}", source_id=f"{topic}{i}")
                 for i in range(20)
             ),
         )
@@ -38,13 +39,13 @@ def test_weaving_keeps_every_turn_in_its_dialogues_order_and_cuts_at_user_turns(
     for dialogue in dialogues():
         assert [turn for turn, gold in woven if gold == dialogue.id] == list(dialogue.turns)
     assert all(woven[i][0].role == "user" for i in range(len(woven)) if i == 0 or woven[i][1] != woven[i - 1][1])
-    assert sum(a[1] != b[1] for a, b in zip(woven, woven[1:], strict=False)) > 3
+    assert sum(a[1] != b[1] for a, b in pairwise(woven)) > 3
 
 
 def test_clear_goals_are_placed_as_gold_says_and_a_collapse_scores_nothing() -> None:
     pytest.importorskip("sklearn")
     run = woven_run()
-    assert score([run], ScopeWeights(threshold=0.3)).ari > 0.8
+    assert score([run], ScopeWeights(opens=0.0)).ari > 0.6
     collapsed = ScopeWeights(continuity=100.0)
     assert len(set(place(run, collapsed))) == 1
     assert score([run], collapsed).ari == 0 and score([run], collapsed).value < -0.1

@@ -321,3 +321,21 @@ def test_a_deleted_turn_leaves_the_pool_unnamed() -> None:
     for row in range(3):
         growth.observe(f"z{row}", encode(["zebra herd"])[0], 0.1)
     assert growth.grow(writer, lambda id: None) == () and writer.asked == 0 and growth.pooled == ()
+
+
+def test_an_error_of_the_writer_leaves_vocabulary_and_pool_as_they_were() -> None:
+    vocabulary = seeded()
+    growth, before = LabelGrowth(vocabulary), vocabulary.labels
+    for row, vector in enumerate(encode(["zebra herd", "quantum chromodynamics"]).repeat(3, axis=0)):
+        growth.observe(f"z{row}", vector, 0.1)
+    pooled = growth.pooled
+
+    class Failing(Namer):
+        def name_label(self, turn: Turn, kind: str, taken: list[str]) -> tuple[str, str]:
+            if self.names:
+                return super().name_label(turn, kind, taken)
+            raise TimeoutError
+
+    with pytest.raises(TimeoutError):
+        growth.grow(Failing("first"), turn_of)
+    assert vocabulary.labels == before and growth.pooled == pooled

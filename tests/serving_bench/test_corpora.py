@@ -49,5 +49,5 @@ def test_an_ingested_trajectory_is_found_again_by_its_own_ids(memory: Memory, tw
 def test_vectors_are_those_of_the_turns_in_their_order(memory: Memory, two_people: Path) -> None:
     trajectory = corpora.load("locomo", two_people).trajectories[0]
     corpora.ingest(memory, trajectory.id, trajectory.turns[:5])
-    expected = memory.embedder.encode([corpora.text_of(turn) for turn in trajectory.turns], "passage")
+    expected = memory.embedder.encode([corpora.passage_of(turn) for turn in trajectory.turns], "passage")
     np.testing.assert_allclose(corpora.turn_vectors(memory, trajectory), expected, atol=1e-3)

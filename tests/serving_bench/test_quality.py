@@ -5,6 +5,7 @@ import pytest
 
 from intentmem.memory.errors import EmbedderError, InputError
 from intentmem.memory.memory import Memory
+from intentmem.serving.bench.baselines import BASELINES
 from intentmem.serving.bench.quality import QualityPlan, run
 from intentmem.serving.bench.report import Report, Row
 
@@ -77,7 +78,7 @@ def test_a_recipe_that_always_fails_has_no_rows(
     monkeypatch.setattr(memory, "search", failing)
     report = run(QualityPlan("locomo", two_people, recipes=("dense",), samples=10), memory)
     assert report.header["failures"] == {"dense": 7}
-    assert {row.subject for row in report.rows} == {"baseline:dense", "baseline:bm25", "baseline:rrf"}
+    assert {row.subject for row in report.rows} == set(BASELINES)
 
 
 def test_the_number_of_questions_can_be_limited(memory: Memory, two_people: Path) -> None:
