@@ -99,7 +99,9 @@ def import_(store: Store, namespace: int, path: Path) -> dict[str, int]:
 
 def _exported(store: Store, namespace: int, fingerprint: str | None) -> Iterator[tuple[str, dict[str, Any]]]:
     for table in _TABLES:
-        for row in store.database.read(f"SELECT * FROM {table} WHERE namespace = ?", (namespace,)):
+        # In order of arrival: the rows are numbered anew when they are read.
+        order = "row" if table in _NUMBERED else "1, 2, 3"
+        for row in store.database.read(f"SELECT * FROM {table} WHERE namespace = ? ORDER BY {order}", (namespace,)):
             yield table, _encoded(row)
     for row in store.database.read(
         "SELECT row, view, owner, fingerprint, vector FROM embedding WHERE namespace = ? AND fingerprint = ?"

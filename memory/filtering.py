@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from .store import Store
-from .types import GIVEN, Filters, Intent, Scored, Turn
+from .types import Filters, Intent, Scored, Turn
 from .write.lexicon import label_names
 
 _PAGE = 500
@@ -85,4 +85,4 @@ def _labelled(intent: Intent | None, f: Filters, merged: dict[str, str]) -> bool
 
 
 def _carries(labels: tuple[Scored, ...], wanted: tuple[str, ...], merged: dict[str, str]) -> bool:
-    return any(label.probability >= GIVEN and _end(label.id, merged) in wanted for label in labels)
+    return any(_end(label.id, merged) in wanted for label in labels)

@@ -93,10 +93,6 @@ class Turn:
         return f"{self.named_speaker}: {self.searchable_text}" if self.named_speaker else self.searchable_text
 
 
-GIVEN = 0.3
-"""Probability from which a turn is taken to carry a label; below it the label is a likely alternative."""
-
-
 @dataclass(frozen=True, slots=True)
 class Scored:
     """A label's id with the probability that it applies."""
@@ -115,13 +111,17 @@ class ScopeMove(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """Contextual intent of one turn: iota = (scope, event types, entity types) (STITCH, section 3)."""
+    """Contextual intent of one turn: iota = (scope, event types, entity types) (STITCH, section 3).
+
+    `near` holds labels that were weighed and not given: a question may match them softly.
+    """
 
     turn: str
     scope: Scored
     move: ScopeMove
     events: tuple[Scored, ...]
     entity_types: tuple[Scored, ...]
+    near: tuple[Scored, ...] = ()
     decided_by: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..store import Store
-from ..types import GIVEN, ROLES, Filters
+from ..types import ROLES, Filters
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
@@ -46,8 +46,8 @@ class Columns:
     """Turns of one namespace by ascending row; every array is (N,) unless said otherwise.
 
     session: code of (trajectory, session), so that neighbours of one code are neighbours in the talk. scope: code of
-    the scope it now stands for, -1 where a turn has none yet. labels, weights: (N, L) codes of event and entity types with
-    their probabilities, padded with -1 and 0.
+    the scope it now stands for, -1 where a turn has none yet. labels, weights, given: (N, L) codes of event and entity
+    types, their probabilities, and whether the turn was given them or they were only weighed; padded with -1, 0, False.
     """
 
     namespace: int
@@ -64,6 +64,7 @@ class Columns:
     scope: Ints
     labels: Ints
     weights: Floats
+    given: NDArray[np.bool_]
     trajectories: Codes = field(default_factory=Codes)
     sessions: Codes = field(default_factory=Codes)
     speakers: Codes = field(default_factory=Codes)
@@ -99,7 +100,7 @@ class Columns:
             keep &= np.isin(self.scope, self.scopes.of(filters.scopes))
         for wanted_labels in (filters.events, filters.entity_types):
             if wanted_labels is not None:
-                carried = np.isin(self.labels, self.label_codes.of(wanted_labels)) & (self.weights >= GIVEN)
+                carried = np.isin(self.labels, self.label_codes.of(wanted_labels)) & self.given
                 keep &= carried.any(axis=1)
         if filters.since is not None:
             keep &= self.time >= filters.since.timestamp()
@@ -167,6 +168,7 @@ class ColumnCache:
             "scope": np.full(n, NO_SCOPE),
             "labels": np.full((n, c.labels.shape[1]), -1),
             "weights": np.zeros((n, c.weights.shape[1])),
+            "given": np.zeros((n, c.given.shape[1])),
         }
         grown = {
             name: np.concatenate([getattr(c, name), np.asarray(v, getattr(c, name).dtype)]) for name, v in new.items()
@@ -177,22 +179,24 @@ class ColumnCache:
         intents = self._store.labels.intents(c.namespace, after=c.last_intent)
         if not intents:
             return c
-        scope, labels, weights = c.scope.copy(), c.labels.copy(), c.weights.copy()
+        scope, labels, weights, given = c.scope.copy(), c.labels.copy(), c.weights.copy(), c.given.copy()
         canonical = self._canonical(c.namespace)
         for _, row, intent in intents:
             at = int(np.searchsorted(c.rows, row))
             if at >= len(c) or c.rows[at] != row:
                 continue  # stored after the turns were read: found at the next call
             scope[at] = c.scopes.code(canonical.get(intent.scope.id, intent.scope.id))
-            scored = (*intent.events, *intent.entity_types)
+            held = (*intent.events, *intent.entity_types)
+            scored = (*held, *intent.near)
             labels[at], weights[at] = -1, 0
+            given[at] = np.arange(labels.shape[1]) < len(held)
             for slot, label in enumerate(scored[: labels.shape[1]]):
                 labels[at, slot] = c.label_codes.code(canonical.get(label.id, label.id))
                 weights[at, slot] = label.probability
         last = int(c.rows[-1]) if len(c) else 0
         unseen = [i for i, row, _ in intents if row > last]
         read_to = min(unseen) - 1 if unseen else max(i for i, _, _ in intents)
-        return _replaced(c, scope=scope, labels=labels, weights=weights, last_intent=read_to)
+        return _replaced(c, scope=scope, labels=labels, weights=weights, given=given, last_intent=read_to)
 
     def _canonical(self, namespace: int) -> dict[str, str]:
         """Where merged scopes and labels lead."""
@@ -227,6 +231,7 @@ def _empty(namespace: int, epoch: int) -> Columns:
         scope=none,
         labels=np.zeros((0, _LABELS_A_TURN), np.int64),
         weights=np.zeros((0, _LABELS_A_TURN), np.float32),
+        given=np.zeros((0, _LABELS_A_TURN), np.bool_),
     )
 
 

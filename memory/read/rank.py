@@ -17,8 +17,6 @@ from .columns import Floats
 from .plan import Plan
 from .signals import SIGNALS, Evidence, standardise
 
-_GIVEN = 0.3
-"""Probability from which a label counts as given to a turn, for hard matching."""
 _LIKENESS = 10.0
 _SHORT, _LONG = 6.0, 12.0
 """Content words up to which a question is a look-up, and from which a message is one that needs background."""
@@ -101,9 +99,7 @@ def hard_density(evidence: Evidence, plan: Plan) -> Floats:
     density = np.zeros(len(pool), np.float32)
     for facets, most in ((plan.events, 1), (plan.entity_types, 2)):
         wanted = sorted(facets, key=lambda label: -facets[label])[:most]
-        # A turn carries its likely labels with their probabilities: hard matching counts those it was given.
-        given = columns.weights[at] >= _GIVEN
-        density += (np.isin(columns.labels[at], columns.label_codes.of(wanted)) & given).any(axis=1)
+        density += (np.isin(columns.labels[at], columns.label_codes.of(wanted)) & columns.given[at]).any(axis=1)
     scope = columns.scope[at]
     known = (scope >= 0) & pool.eligible
     if known.any():

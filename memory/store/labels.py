@@ -140,7 +140,7 @@ class Labels:
         connection.execute("DELETE FROM intent WHERE turn = ? AND (by_hand = 0 OR ?)", (row, by_hand))
         connection.execute(
             "INSERT OR IGNORE INTO intent (turn, namespace, scope, scope_probability, move, events, entity_types,"
-            " decided_by, by_hand) VALUES (?,?,?,?,?,?,?,?,?)",
+            " near, decided_by, by_hand) VALUES (?,?,?,?,?,?,?,?,?,?)",
             (
                 row,
                 namespace,
@@ -149,6 +149,7 @@ class Labels:
                 intent.move.value,
                 _scored_json(intent.events),
                 _scored_json(intent.entity_types),
+                _scored_json(intent.near),
                 json.dumps(dict(intent.decided_by)),
                 by_hand,
             ),
@@ -281,6 +282,7 @@ def _intent(row: sqlite3.Row) -> tuple[int, int, Intent]:
             ScopeMove(row["move"]),
             tuple(Scored(i, p) for i, p in json.loads(row["events"])),
             tuple(Scored(i, p) for i, p in json.loads(row["entity_types"])),
+            tuple(Scored(i, p) for i, p in json.loads(row["near"])),
             decided_by,
         ),
     )

@@ -51,7 +51,8 @@ CREATE TABLE intent (
   turn INTEGER NOT NULL UNIQUE REFERENCES turn(row) ON DELETE CASCADE,
   namespace INTEGER NOT NULL REFERENCES namespace(ordinal) ON DELETE CASCADE,
   scope TEXT NOT NULL, scope_probability REAL NOT NULL, move TEXT NOT NULL,
-  events TEXT NOT NULL, entity_types TEXT NOT NULL, decided_by TEXT NOT NULL, by_hand INTEGER NOT NULL DEFAULT 0);
+  events TEXT NOT NULL, entity_types TEXT NOT NULL, near TEXT NOT NULL,
+  decided_by TEXT NOT NULL, by_hand INTEGER NOT NULL DEFAULT 0);
 CREATE INDEX intent_of_namespace ON intent (namespace, row);
 CREATE INDEX intent_of_scope ON intent (namespace, scope);
 CREATE TABLE snippet (

@@ -23,7 +23,8 @@ from .vocabulary import VocabularyChange
 
 EPISODE_TURNS = 50
 """An episode is closed after so many turns even where nothing ends it."""
-_MOST_EVENTS, _MOST_TYPES = 5, 5
+_NEAR = 4
+_LEAST = 0.03
 
 
 @dataclass(slots=True)
@@ -195,17 +196,18 @@ def _intent(turn: Turn, scope: Scope, move: ScopeMove, decision: Decision, event
         turn.id,
         Scored(scope.id, float(probability)),
         move,
-        _scored(events, _MOST_EVENTS),
-        _scored(types, _MOST_TYPES),
+        _given(events),
+        _given(types),
+        _near(events) + _near(types),
         {"scope": decision.decided_by, "event": events.decided_by, "entity_types": types.decided_by},
     )
 
 
-def _scored(decision: Decision, most: int) -> tuple[Scored, ...]:
-    """Chosen labels first, then the likeliest others, so that a question can match softly what was not chosen."""
-    chosen = list(decision.labels)
-    others = sorted(
-        (label for label in decision.probabilities if label not in chosen and label != "none"),
-        key=lambda label: -decision.probabilities[label],
-    )
-    return tuple(Scored(label, float(decision.probabilities.get(label, 0.0))) for label in (chosen + others)[:most])
+def _given(decision: Decision) -> tuple[Scored, ...]:
+    return tuple(Scored(label, float(decision.probabilities.get(label, 1.0))) for label in decision.labels)
+
+
+def _near(decision: Decision) -> tuple[Scored, ...]:
+    """The likeliest labels that were not chosen."""
+    others = {k: float(p) for k, p in decision.probabilities.items() if k not in decision.labels and p >= _LEAST}
+    return tuple(Scored(k, others[k]) for k in sorted(others, key=lambda k: -others[k])[:_NEAR])

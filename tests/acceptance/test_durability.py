@@ -199,7 +199,7 @@ def test_a_file_of_a_newer_release_is_refused_and_left_as_it_is(folder: Path) ->
     with sqlite3.connect(folder / "memory.sqlite3") as raw:
         raw.execute("INSERT INTO migration VALUES (999, 0)")
     raw.close()
-    with pytest.raises(StoreError, match="schema 999.*upgrade intentmem"):
+    with pytest.raises(StoreError, match=r"schema 999.*upgrade intentmem"):
         Store(folder)
     with sqlite3.connect(folder / "memory.sqlite3") as raw:
         assert raw.execute("SELECT text FROM turn").fetchall() == [("a note",)]

@@ -12,7 +12,12 @@ from intentmem.memory.memory import Memory
 from intentmem.memory.rendering import TAG
 
 TALK = [
-    {"role": "user", "speaker": "Ana", "content": "I booked the Apollo Hotel in Rome for 120 euros.", "time": "2024-03-01T10:00:00Z"},
+    {
+        "role": "user",
+        "speaker": "Ana",
+        "content": "I booked the Apollo Hotel in Rome for 120 euros.",
+        "time": "2024-03-01T10:00:00Z",
+    },
     {"role": "assistant", "content": "Noted: the Apollo Hotel.", "time": "2024-03-01T10:01:00Z"},
     {"role": "user", "speaker": "Ana", "content": "It has a pool, too.", "time": "2024-03-02T10:00:00Z"},
     {"role": "user", "speaker": "Bert", "content": "My tax return is due in May.", "time": "2024-04-01T10:00:00Z"},
@@ -160,7 +165,9 @@ def test_filters_on_merged_scopes_and_labels_follow_the_merge(talk: Memory) -> N
         ("erase", (), {"force": True}),
     ],
 )
-def test_an_unknown_argument_raises(talk: Memory, call: str, arguments: tuple[str, ...], options: dict[str, Any]) -> None:
+def test_an_unknown_argument_raises(
+    talk: Memory, call: str, arguments: tuple[str, ...], options: dict[str, Any]
+) -> None:
     with pytest.raises((TypeError, InputError), match=next(iter(options))):
         getattr(talk, call)(*arguments, namespace="n", **options)
     assert len(texts_of(talk, "n")) == 5
@@ -192,7 +199,9 @@ def test_a_query_that_is_none_is_refused(talk: Memory, query: Any) -> None:
         talk.search(query, namespace="n")
 
 
-@pytest.mark.parametrize("query", ["???", "the of and", "\0", "🙂", "a", "1", "SELECT * FROM turn", '"unclosed', "Ana AND NOT"])
+@pytest.mark.parametrize(
+    "query", ["???", "the of and", "\0", "🙂", "a", "1", "SELECT * FROM turn", '"unclosed', "Ana AND NOT"]
+)
 @pytest.mark.parametrize("recipe", ["fused", "stitch", "dense", "lexical"])
 def test_odd_queries_find_everything_in_some_order(talk: Memory, query: str, recipe: str) -> None:
     assert len(talk.search(query, namespace="n", recipe=recipe)["results"]) == 5
@@ -306,7 +315,9 @@ def test_k03_an_export_cut_short_is_refused_and_stores_nothing(talk: Memory, tmp
         "7",
     ],
 )
-def test_k03_an_export_with_a_forged_line_is_refused_and_stores_nothing(talk: Memory, tmp_path: Path, line: str) -> None:
+def test_k03_an_export_with_a_forged_line_is_refused_and_stores_nothing(
+    talk: Memory, tmp_path: Path, line: str
+) -> None:
     try:
         kind = json.loads(line)["table"]
     except TypeError:

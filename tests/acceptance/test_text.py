@@ -1,5 +1,7 @@
 """Group J: any text, in any language, of any length."""
 
+import re
+
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -9,7 +11,18 @@ from intentmem.memory.errors import InputError
 from intentmem.memory.memory import Memory
 from intentmem.memory.types import Attachment, NewTurn
 
-ODD = ["a\0b", "a\ud800b", "\udfff", "👩‍👩‍👧‍👦 family", "مرحبا بالعالم", "שלום world", "e\u0301", "\u202eabc", "a\u2028b\x85c\x0bd\x1ce", "\ufeffx"]
+ODD = [
+    "a\0b",
+    "a\ud800b",
+    "\udfff",
+    "👩‍👩‍👧‍👦 family",
+    "مرحبا بالعالم",
+    "שלום world",
+    "e\u0301",
+    "\u202eabc",
+    "a\u2028b\x85c\x0bd\x1ce",
+    "\ufeffx",
+]
 
 
 @pytest.mark.parametrize(
@@ -31,12 +44,20 @@ def test_j03_j05_a_word_of_two_characters_is_found_and_the_language_is_kept(
     assert all(turn["explain"]["signals"]["lexical"] == 0 for turn in missed)
     turn = found[0]
     assert any(c in str(turn["summary"]) for c in word)
-    assert text in str(turn["grounded"])
+    assert text in re.sub(r" \[[^\]]*\]", "", str(turn["grounded"]))
     (scope, *_) = memory.scopes(namespace="n")["results"]
     assert not (scope["label"] + scope["gist"]).isascii()
 
 
-@pytest.mark.parametrize("text", ["张伟住在北京饭店。", "田中さんは東京ホテルに泊まりました。", "Ana stays at the Apollo Hotel.", "café Zoë 🙂 in Zürich"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "张伟住在北京饭店。",
+        "田中さんは東京ホテルに泊まりました。",
+        "Ana stays at the Apollo Hotel.",
+        "café Zoë 🙂 in Zürich",
+    ],
+)
 def test_j05_offsets_of_mentions_are_those_of_the_stored_text(memory: Memory, text: str) -> None:
     identity = memory.add(text, namespace="n")["results"][0]["id"]
     ordinal = memory.store.namespaces.ordinal("n")
@@ -68,7 +89,13 @@ ANY = st.text(st.characters(exclude_categories=()), max_size=30)
 def test_j06_any_text_anywhere_is_stored_or_refused_by_name(
     quick: Memory, text: str, speaker: str, session: str, caption: str, key: str
 ) -> None:
-    message = {"role": "user", "content": text, "speaker": speaker, "session": session, "metadata": {key: text, "k": key}}
+    message = {
+        "role": "user",
+        "content": text,
+        "speaker": speaker,
+        "session": session,
+        "metadata": {key: text, "k": key},
+    }
     message["attachments"] = [{"caption": caption, "uri": key}]
     try:
         added = quick.add([message], namespace="n")["results"]
@@ -93,7 +120,9 @@ JUNK = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=5,
 )
-KEYS = st.sampled_from(["role", "content", "text", "name", "time", "session", "id", "attachments", "metadata", "tool_calls", "x"])
+KEYS = st.sampled_from(
+    ["role", "content", "text", "name", "time", "session", "id", "attachments", "metadata", "tool_calls", "x"]
+)
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
