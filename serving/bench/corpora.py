@@ -49,7 +49,7 @@ def text_of(turn: NewTurn) -> str:
 
 
 def passage_of(turn: NewTurn) -> str:
-    """What the write path embeds of a turn (see `Turn.passage`): the same, after its speaker's name where it has one."""
+    """What the write path embeds of a turn (see `Turn.passage`): the same, after a named speaker."""
     named = turn.speaker is not None and turn.speaker.casefold() not in ROLES
     return f"{turn.speaker}: {text_of(turn)}" if named else text_of(turn)
 

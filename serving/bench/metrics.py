@@ -6,7 +6,7 @@ Every gain is binary. A repeated id counts once, at its first rank. A question w
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import accumulate
 
 
@@ -30,8 +30,11 @@ def all_found(found: Collection[str], gold: Collection[str]) -> float:
     return float(_checked(gold) <= set(found))
 
 
-def ndcg(ranked: Sequence[str], gold: Collection[str], k: int) -> float:
+def ndcg(ranked: Sequence[str], gold: Collection[str], k: int, discount: Callable[[int], float] | None = None) -> float:
     """Discounted cumulative gain of the first `k`, over that of an ideal ranking with min(k, gold) hits; in [0, 1].
+
+    The discount is the one of Järvelin and Kekäläinen (2002) with base 2, which LongMemEval and RealMem report: the
+    first two ranks count in full, rank i from there 1 / log2(i). Another `discount` takes ranks from 0.
 
     Raises:
         ValueError: there is no gold, or `k` is less than 1.
@@ -39,9 +42,10 @@ def ndcg(ranked: Sequence[str], gold: Collection[str], k: int) -> float:
     wanted = _checked(gold)
     if k < 1:
         raise ValueError(f"k must be at least 1, not {k}")
+    worth = discount or _published
     first = {item: rank for rank, item in reversed(list(enumerate(ranked[:k])))}
-    gain = sum(_discount(rank) for item, rank in first.items() if item in wanted)
-    return gain / sum(_discount(rank) for rank in range(min(k, len(wanted))))
+    gain = sum(worth(rank) for item, rank in first.items() if item in wanted)
+    return gain / sum(worth(rank) for rank in range(min(k, len(wanted))))
 
 
 def within_budget(costs: Sequence[int], budget: int) -> int:
@@ -60,13 +64,18 @@ def turn_scores(
 
 
 def session_scores(ranked: Sequence[str], gold: Collection[str], cutoffs: Sequence[int]) -> dict[str, float]:
-    """`any@k`, `all@k` and `NDCG@k` at each cut-off."""
+    """`any@k`, `all@k` and `NDCG@k` at each cut-off; `NDCG-steep@k` discounts from the second rank on, 1 / log2(i + 1)."""
     scores = {f"any@{k}": any_found(ranked[:k], gold) for k in cutoffs}
     scores |= {f"all@{k}": all_found(ranked[:k], gold) for k in cutoffs}
-    return scores | {f"NDCG@{k}": ndcg(ranked, gold, k) for k in cutoffs}
+    scores |= {f"NDCG@{k}": ndcg(ranked, gold, k) for k in cutoffs}
+    return scores | {f"NDCG-steep@{k}": ndcg(ranked, gold, k, _steep) for k in cutoffs}
 
 
-def _discount(rank: int) -> float:
+def _published(rank: int) -> float:
+    return 1 / max(1.0, math.log2(rank + 1))
+
+
+def _steep(rank: int) -> float:
     return 1 / math.log2(rank + 2)
 
 

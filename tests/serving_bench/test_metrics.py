@@ -31,9 +31,10 @@ def test_any_and_all_are_what_their_names_say() -> None:
 
 
 def test_ndcg_agrees_with_values_worked_out_by_hand() -> None:
-    # hits at ranks 1 and 3 of two gold: (1 + 1/log2(4)) / (1 + 1/log2(3))
-    assert ndcg(["a", "x", "b"], ["a", "b"], 3) == pytest.approx((1 + 0.5) / (1 + 1 / math.log2(3)))
-    assert ndcg(["x", "a"], ["a"], 5) == pytest.approx(1 / math.log2(3))
+    # hits at ranks 1 and 3 of two gold; the first two ranks count in full: (1 + 1/log2(3)) / (1 + 1)
+    assert ndcg(["a", "x", "b"], ["a", "b"], 3) == pytest.approx((1 + 1 / math.log2(3)) / 2)
+    assert ndcg(["x", "x2", "x3", "a"], ["a"], 5) == pytest.approx(0.5)
+    assert ndcg(["x", "a"], ["a"], 5) == 1
     assert ndcg(["x", "a"], ["a"], 1) == 0
 
 
@@ -59,8 +60,9 @@ def test_turns_are_scored_at_a_number_and_at_each_budget() -> None:
 
 def test_sessions_are_scored_at_each_cut_off() -> None:
     scores = session_scores(["x", "s"], ["s"], cutoffs=[1, 2])
-    assert list(scores) == ["any@1", "any@2", "all@1", "all@2", "NDCG@1", "NDCG@2"]
-    assert list(scores.values()) == [0, 1, 0, 1, 0, pytest.approx(1 / math.log2(3))]
+    names = [f"{m}@{k}" for m in ("any", "all", "NDCG", "NDCG-steep") for k in (1, 2)]
+    assert list(scores) == names
+    assert list(scores.values()) == [0, 1, 0, 1, 0, 1, 0, pytest.approx(1 / math.log2(3))]
 
 
 def test_a_question_without_gold_has_no_score() -> None:

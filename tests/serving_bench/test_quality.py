@@ -47,7 +47,9 @@ def test_sessions_are_ranked_among_those_before_the_question(memory: Memory, per
         # The later session that speaks of nothing but kayaks, and the question itself, would rank first.
         assert rows[subject, "all", "NDCG@5"].value == 1.0, subject
         assert rows[subject, "persona Pat", "all@10"].value == 1.0
-    assert {row.metric for row in report.rows} == {f"{m}@{k}" for m in ("any", "all", "NDCG") for k in (5, 10, 20)}
+    assert {row.metric for row in report.rows} == {
+        f"{m}@{k}" for m in ("any", "all", "NDCG", "NDCG-steep") for k in (5, 10, 20)
+    }
 
 
 def test_a_failed_question_is_counted_and_never_scored(
