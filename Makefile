@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # Keeps to the tested versions.
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt $(PIP_ARGS)
 PACKAGES := memory train_data distill serving
-EXTRAS := cpu,train,bench
+EXTRAS := cpu,train,bench,serve
 export HF_HUB_OFFLINE := 1
 export TOKENIZERS_PARALLELISM := false
 

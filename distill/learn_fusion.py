@@ -3,9 +3,9 @@
     python -m intentmem.distill.learn_fusion --sgd DIR --realmem DIR [--out FILE]
 
 Two vectors of weights, one for short look-ups and one for long messages, fitted together by a listwise softmax on
-look-up questions over interleaved task dialogues (SGD) and on the queries of three RealMem personas; a fourth persona chooses
-the strength of the prior. Weights are not negative and are drawn to a prior that gives each family of signals (words,
-meaning, sittings, recency, labels) one unit, so that what the training corpora do not show is not unlearned.
+look-up questions over interleaved task dialogues (SGD) and on the queries of three RealMem personas; a fourth persona
+chooses the strength of the prior. Weights are not negative and are drawn to a prior that gives each family of signals
+(words, meaning, sittings, recency, labels) one unit, so that what the training corpora do not show is not unlearned.
 Deterministic.
 """
 

@@ -12,6 +12,12 @@
     ├── EmbedderError         the encoder failed or returned vectors of the wrong shape
     │   └── EmbedderMismatchError   stored vectors come from another encoder: run `reembed`
     ├── DecisionError         a decider returned something outside its task's label space
+    ├── ModelError            a served model gave nothing usable
+    │   ├── ModelUnavailableError   no connection, overloaded, or failing on its side (5xx): trying later may help
+    │   ├── ModelTimeoutError       no reply within the time-out of the operation
+    │   ├── ModelRefusedError       it refuses the request as it stands (4xx): trying again would not help
+    │   ├── ModelOutputError        every reply was unusable; carries the beginning of the last one
+    │   └── BudgetExceededError     background work has used its tokens, or was stopped
     └── MissingExtraError     an optional dependency is absent; carries the exact install line
 """
 
@@ -40,9 +46,9 @@ class InputError(IntentMemError, ValueError):
 class UnknownNamespaceError(InputError):
     """A read, or a strict write, names a namespace that does not exist."""
 
-    def __init__(self, namespace: str, known: list[str]) -> None:
-        shown = ", ".join(repr(name) for name in known[:5]) or "none yet"
-        super().__init__("namespace", f"{namespace!r} does not exist", f"known namespaces: {shown}; add() creates one")
+    def __init__(self, namespace: str) -> None:
+        # The others are not named: the caller may be one tenant of many.
+        super().__init__("namespace", f"{namespace!r} does not exist", "add() creates one; namespaces() lists them")
 
 
 class NotFoundError(InputError):
@@ -80,6 +86,53 @@ class EmbedderMismatchError(EmbedderError):
 
 class DecisionError(IntentMemError):
     """A decider returned something outside the label space of its task."""
+
+
+class ModelError(IntentMemError):
+    """A served model gave nothing usable. `model` is its name as the server knows it."""
+
+    def __init__(self, model: str, problem: str) -> None:
+        self.model = model
+        self.problem = problem
+        super().__init__(f"model {model!r}: {problem}")
+
+
+class ModelUnavailableError(ModelError):
+    """The server cannot be reached, is overloaded or fails. `retry_after`: seconds that it asks to wait, if any."""
+
+    def __init__(self, model: str, problem: str, retry_after: float | None = None) -> None:
+        self.retry_after = retry_after
+        super().__init__(model, problem)
+
+
+class ModelTimeoutError(ModelError):
+    """No complete reply within the time-out. `setting` names what to raise."""
+
+    def __init__(self, model: str, setting: str, seconds: float) -> None:
+        self.setting = setting
+        self.seconds = seconds
+        super().__init__(model, f"no complete reply within {seconds:g} s ({setting})")
+
+
+class ModelRefusedError(ModelError):
+    """The server refuses the request as it stands: unknown model, wrong key, prompt too long."""
+
+    def __init__(self, model: str, status: int, detail: str) -> None:
+        self.status = status
+        self.detail = detail
+        super().__init__(model, f"the server refuses the request ({status}): {detail}")
+
+
+class ModelOutputError(ModelError):
+    """Every reply was unusable. `raw` is the beginning of the last one, at most 200 characters."""
+
+    def __init__(self, model: str, problem: str, raw: str) -> None:
+        self.raw = raw[:200]
+        super().__init__(model, f"{problem}; the reply began with {self.raw!r}" if raw else problem)
+
+
+class BudgetExceededError(ModelError):
+    """Background work has used its tokens or was stopped; foreground work goes on."""
 
 
 class MissingExtraError(IntentMemError, ImportError):

@@ -20,8 +20,6 @@ from typing import Any
 from .errors import InputError, StoreError
 from .store import Store
 from .store.operations import Operation
-from .store.store import grounding_words
-from .store.turns import words_about
 
 FORMAT = "intentmem-export"
 VERSION = 1
@@ -91,7 +89,7 @@ def import_(store: Store, namespace: int, path: Path) -> dict[str, int]:
                 raise InputError(
                     "path", f"{path} line {number} is not a valid {row.get('table')} line: {error!r}"
                 ) from error
-        _index_words(store, connection, namespace, list(fresh.values()))
+        store.index_words(connection, namespace, list(store.turns.by_rows(namespace, fresh.values()).values()))
         _open_operation(store, connection, namespace, list(fresh.values()))
         store.namespaces.bump(connection, namespace)
     return {kind: n for kind, n in counts.items() if n}
@@ -166,18 +164,6 @@ def _put(connection: sqlite3.Connection, namespace: int, row: dict[str, Any], fr
     if table == "turn":
         fresh[old] = int(cursor.lastrowid or 0)
     return 1
-
-
-def _index_words(store: Store, connection: sqlite3.Connection, namespace: int, rows: list[int]) -> None:
-    for start in range(0, len(rows), _BATCH):
-        part = rows[start : start + _BATCH]
-        for turn in store.turns.by_rows(namespace, part).values():
-            store.lexical.add(
-                connection, namespace, turn.row, turn.searchable_text, words_about(turn.speaker, turn.time)
-            )
-        for row, snippet in store.labels.snippets(namespace, part).items():
-            if snippet.references:
-                store.lexical.add(connection, namespace, -row, grounding_words(snippet.references))
 
 
 def _open_operation(store: Store, connection: sqlite3.Connection, namespace: int, rows: list[int]) -> None:

@@ -151,6 +151,7 @@ _WHOLE_NAMESPACE = [
     "link",
     "embedding",
     "operation",
+    "model_call",
     "usage",
     "progress",
     "tombstone",

@@ -7,10 +7,11 @@ that needs no model in this package (`hashing`, `deciders`, `write.extractive`).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol
 
-from .tasks import Decision, Item, Task
+from .tasks import Candidates, Decision, Item, Task
 from .types import Fingerprint, Mention, Snippet, Turn, Vector
 
 TextKind = Literal["query", "passage", "label"]
@@ -87,6 +88,65 @@ class Writer(Protocol):
 
     def summarise(self, turns: Sequence[Turn]) -> str:
         """Summary of a closed episode."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Upcoming:
+    """A turn about to be labelled, with all that is known before any decision on it.
+
+    before: the turns of its trajectory directly before it, oldest first. events, entity_types: the vocabularies.
+    vector: (D,), the turn's.
+    """
+
+    turn: Turn
+    before: tuple[Turn, ...]
+    events: Candidates
+    entity_types: Candidates
+    vector: Vector
+
+
+class Foreseer(Protocol):
+    """Is told what will be asked, so that a served model is asked many things at once and each thing once."""
+
+    @property
+    def reach(self) -> int:
+        """Turns before a step that it reads."""
+        ...
+
+    def steps(self, steps: Sequence[Upcoming]) -> None:
+        """These turns are labelled next; their decisions and texts are asked for afterwards, one by one.
+
+        Raises:
+            IntentMemError: the model failed on some; what it answered for the others is kept.
+        """
+        ...
+
+    def episodes(self, episodes: Sequence[Sequence[Turn]]) -> None:
+        """These episodes have closed; their summaries are asked for afterwards.
+
+        Raises:
+            IntentMemError: as for `steps`.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Expense:
+    """What one kind of request to a served model has cost since it was last asked about."""
+
+    task: str
+    decider: str
+    calls: int
+    tokens: int
+    seconds: float
+
+
+class Meter(Protocol):
+    """Counts requests to a served model."""
+
+    def take(self) -> Sequence[Expense]:
+        """What was spent by labelling since the last call, each once."""
         ...
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import DecisionError, InputError
-from .types import Vector
+from .types import Turn, Vector
 
 
 class Space(StrEnum):
@@ -73,11 +73,15 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One thing to decide: the task's fields, its candidates, and the (D,) vector of its main field where known."""
+    """One thing to decide: the task's fields, its candidates, and the (D,) vector of its main field where known.
+
+    `turn` is the stored turn that it is decided for, None where there is none, as for a question.
+    """
 
     fields: Mapping[str, str | Sequence[str]]
     candidates: Candidates = Candidates()
     vector: Vector | None = None
+    turn: Turn | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +91,7 @@ class Decision:
     labels: chosen, best first; one a group for a closed space; empty means none of the candidates, or no label.
     probabilities: of the labels considered; they sum to 1 within a group, or over candidates with none.
     confidence: probability that `labels` is right as a whole. unsure: below what the task asks to act upon.
+    calls: requests to a served model that it took.
     """
 
     labels: tuple[str, ...]
@@ -95,6 +100,7 @@ class Decision:
     decided_by: str
     seconds: float = 0.0
     unsure: bool = False
+    calls: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,5 +256,138 @@ PLAN = Task(
     source="EnSIMem, section 4.1; EMIR2, section 3.3",
 )
 
-TASKS: Mapping[str, Task] = {task.name: task for task in (SCOPE, EVENT, ENTITY_TYPES, PLAN)}
+PROPERTY_MATCH = Task(
+    name="property_match",
+    question="Which property of the index does this requirement ask about? None if no candidate means the same.",
+    fields=(
+        Field("requirement", "The property as the question words it."),
+        Field("question", "The whole question.", required=False),
+        Field("entity", "The entity whose property is asked.", required=False),
+    ),
+    space=Space.CANDIDATES,
+    metric="top1",
+    unsure="match by similarity alone",
+    source="EnSIMem, section 4.2",
+)
+
+COVERAGE = Task(
+    name="coverage",
+    question="Does the evidence found so far answer this requirement of the question?",
+    fields=(
+        Field("requirement", "What must be found."),
+        Field("question", "The whole question.", required=False),
+        Field("evidence", "Turns found so far, each with its date and speaker.", many=True),
+    ),
+    space=Space.CLOSED,
+    groups=(
+        _group(
+            "coverage",
+            covered="the evidence states all that the requirement asks for",
+            partial="the evidence states a part of it, or leaves it uncertain",
+            missing="the evidence does not state it",
+        ),
+    ),
+    unsure="search one more round",
+    source="EMIR2, section 3.3; EnSIMem, section 4.3",
+)
+
+SUPPORT = Task(
+    name="support",
+    question="How far does this turn support an answer to the question?",
+    fields=(
+        Field("question", "The question."),
+        Field("evidence", "The turn, with its date and speaker."),
+        Field("before", "Turns directly before it.", many=True, required=False),
+    ),
+    space=Space.CLOSED,
+    groups=(
+        _group(
+            "support",
+            states="the turn states the answer, or a part of it that is needed",
+            helps="the turn states no part of it, yet is needed to understand or find the answer",
+            unrelated="the question can be answered as well without it",
+        ),
+    ),
+    metric="ndcg",
+    unsure="rank by the probability of `states`, then of `helps`",
+    source="EMIR2, section 3.3",
+)
+
+STATE_OPERATION = Task(
+    name="state_operation",
+    question="What does the new claim do to the fact of the same key that is held to be true?",
+    fields=(
+        Field("claim", "The new claim, with its date and speaker."),
+        Field("fact", "The current fact of the same key, with its date."),
+        Field("key", "Subject, dimension and aspect that the two have in common.", required=False),
+        Field("turn", "The turn that makes the claim.", required=False),
+    ),
+    space=Space.CLOSED,
+    groups=(
+        _group(
+            "operation",
+            reinforce="the claim says the same again",
+            add="the claim adds another value that holds beside the present one",
+            replace="the claim gives the new value, and the present one no longer holds",
+            retract="the claim says that the present value does not hold, and gives no other",
+            pending="the claim is hypothetical, planned, doubtful or not about the same thing",
+        ),
+    ),
+    unsure="keep the claim pending and the canonical state as it is",
+    source="EMIR2, section 3.2",
+)
+
+RELATION = Task(
+    name="relation",
+    question="How are the two episodes related?",
+    fields=(
+        Field("source", "Summary of the source episode, with its dates."),
+        Field("target", "Summary of the target episode, with its dates."),
+        Field("shared", "Entities that both name.", many=True, required=False),
+    ),
+    space=Space.CLOSED,
+    groups=(
+        _group(
+            "relation",
+            causes="the source brings the target about",
+            caused_by="the target brings the source about",
+            contributes_to="the source is one of several reasons for the target",
+            contributed_by="the target is one of several reasons for the source",
+            context_for="the source is background for understanding the target",
+            has_context="the target is background for understanding the source",
+            enables="the source makes the target possible, without bringing it about",
+            enabled_by="the target makes the source possible, without bringing it about",
+            part_of="the source is a part of the target",
+            has_part="the target is a part of the source",
+            follow_up_of="the source takes up the matter of the target again, later",
+            followed_up_by="the target takes up the matter of the source again, later",
+            same_event="both tell of one and the same event",
+            none="none of these: they merely share words, people or time",
+        ),
+    ),
+    unsure="set no link",
+    source="EMIR2, section 3.1",
+)
+
+SAME_ENTITY = Task(
+    name="same_entity",
+    question="Do the two names stand for one and the same entity?",
+    fields=(
+        Field("first", "A name, with the text around it."),
+        Field("second", "Another name, with the text around it."),
+    ),
+    space=Space.CLOSED,
+    groups=(_group("identity", same="one and the same entity", different="two entities, or it cannot be told"),),
+    metric="f1",
+    unsure="keep them apart: a wrong merge costs more than a missed one",
+    source="EnSIMem, section 4.2; EMIR2, section 3.1",
+)
+
+TASKS: Mapping[str, Task] = {
+    task.name: task
+    for task in (
+        *(SCOPE, EVENT, ENTITY_TYPES, PLAN, PROPERTY_MATCH),
+        *(COVERAGE, SUPPORT, STATE_OPERATION, RELATION, SAME_ENTITY),
+    )
+}
 """Built-in tasks by name."""

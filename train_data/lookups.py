@@ -1,8 +1,8 @@
 """Look-up questions over interleaved task dialogues: short ones, whose answer stands in one turn among many like it.
 
 Several dialogues of the Schema-Guided Dialogue corpus are open at once and take turns, so that the same attribute of
-the same kind of thing is asked for again and again under different goals. A question names the thing and the attribute; its
-gold is the turn that gives the value. Questions that could mean several turns have all of them as gold.
+the same kind of thing is asked for again and again under different goals. A question names the thing and the attribute;
+its gold is the turn that gives the value. Questions that could mean several turns have all of them as gold.
 """
 
 from __future__ import annotations

@@ -22,6 +22,8 @@ from ..write.mentions import find_mentions
 from ..write.vocabulary import Vocabulary
 from .columns import Columns
 
+_LEAST = 0.02
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -30,7 +32,7 @@ class Plan:
     groups: probabilities of the labels of the task `plan`, by group. events, entity_types: probabilities by label
     id. speakers: codes of the speakers named. terms: words to look up, names of speakers left out. names: those of the
     terms that belong to a name or number in the question. since, until: the span of time that the question names, a
-    soft signal, None where it names none.
+    soft signal, None where it names none. calls: requests to a served model that the plan took.
     """
 
     groups: Mapping[str, Mapping[str, float]]
@@ -41,6 +43,7 @@ class Plan:
     names: frozenset[str]
     since: float | None
     until: float | None
+    calls: int = 0
 
     def as_json(self, names: Mapping[str, str], speakers: list[str | None]) -> dict[str, object]:
         """The plan for a person to read."""
@@ -82,23 +85,25 @@ class Planner:
         names = {term for code in spoken for term in terms(columns.speakers.names[code] or "")}
         wanted = [term for term in query_terms(query) if term not in names]
         span = query_range(query, now) if now is not None else None
+        events, event_calls = self._facet(EVENT, query, vector, vocabularies["event"])
+        types, type_calls = self._facet(ENTITY_TYPES, query, vector, vocabularies["entity_type"])
         return Plan(
             groups=_grouped(decision),
-            events=self._facet(EVENT, query, vector, vocabularies["event"]),
-            entity_types=self._facet(ENTITY_TYPES, query, vector, vocabularies["entity_type"]),
+            events=events,
+            entity_types=types,
             speakers=spoken,
             terms=tuple(wanted),
             names=frozenset(_named_terms(query)),
             since=span[0].timestamp() if span and span[0] else None,
             until=span[1].timestamp() if span and span[1] else None,
+            calls=decision.calls + event_calls + type_calls,
         )
 
-    def _facet(self, task: Task, query: str, vector: Vector, vocabulary: Vocabulary) -> dict[str, float]:
+    def _facet(self, task: Task, query: str, vector: Vector, vocabulary: Vocabulary) -> tuple[dict[str, float], int]:
         item = Item({"turn": query}, vocabulary.candidates(), vector)
         decision = task.check(item, self._decider.decide(task, [item])[0])
-        return {
-            label: p for label, p in decision.probabilities.items() if label in set(item.candidates.ids) and p > 0.02
-        }
+        known = set(item.candidates.ids)
+        return {k: p for k, p in decision.probabilities.items() if k in known and p > _LEAST}, decision.calls
 
 
 def _named_terms(query: str) -> set[str]:

@@ -41,7 +41,7 @@ class Presenter:
             "recipe": request.recipe.value,
             "warnings": list(ranked.warnings),
             "usage": {f"{stage}_seconds": round(seconds, 5) for stage, seconds in ranked.seconds.items()}
-            | {"llm_calls": 0},
+            | {"llm_calls": ranked.plan.calls},
         }
         if request.explain:
             result["plan"] = self._plan(request, ranked)

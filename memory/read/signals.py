@@ -178,7 +178,10 @@ def _dense_codes(codes: Ints) -> Ints:
 def centroids(group: Ints, vectors: Vector) -> Vector:
     """Normalised mean vector of each group, (G, D)."""
     total = np.zeros((int(group.max(initial=-1)) + 1, vectors.shape[1]), np.float32)
-    np.add.at(total, group, vectors)
+    if len(group):
+        # Members of a group mostly stand together: sum each run at once, then the few runs.
+        starts = np.flatnonzero(np.r_[True, np.diff(group) != 0])
+        np.add.at(total, group[starts], np.add.reduceat(vectors, starts, axis=0))
     length = np.linalg.norm(total, axis=1, keepdims=True)
     return np.asarray(total / np.maximum(length, 1e-6), np.float32)
 

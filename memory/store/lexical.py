@@ -124,6 +124,10 @@ class LexicalIndex:
             (row, _tagged(namespace, text), _tagged(namespace, meta)),
         )
 
+    def clear(self, connection: sqlite3.Connection) -> None:
+        """Take everything out within the caller's transaction, whatever it was added with."""
+        connection.execute("INSERT INTO lexical (lexical) VALUES ('delete-all')")
+
     def postings(self, namespace: int, term: str) -> Postings:
         """Where a term occurs."""
         found = self._database.read(

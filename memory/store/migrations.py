@@ -102,7 +102,16 @@ CREATE VIRTUAL TABLE lexical USING fts5 (text, meta, content='', tokenize='ascii
 CREATE VIRTUAL TABLE lexical_terms USING fts5vocab (lexical, 'instance');
 """
 
-MIGRATIONS: tuple[str, ...] = (_DATA_MODEL,)
+_MODEL_CALLS = """
+CREATE TABLE model_call (
+  turn INTEGER NOT NULL REFERENCES turn(row) ON DELETE CASCADE,
+  namespace INTEGER NOT NULL REFERENCES namespace(ordinal) ON DELETE CASCADE,
+  key TEXT NOT NULL, result TEXT NOT NULL, created REAL NOT NULL,
+  PRIMARY KEY (turn, key)) WITHOUT ROWID;
+CREATE INDEX model_call_of_namespace ON model_call (namespace);
+"""
+
+MIGRATIONS: tuple[str, ...] = (_DATA_MODEL, _MODEL_CALLS)
 """SQL of version 1, 2, ...: append only."""
 
 

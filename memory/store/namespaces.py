@@ -36,7 +36,7 @@ class Namespaces:
         checked_name(name)
         found = self._database.read("SELECT ordinal FROM namespace WHERE name = ?", (name,))
         if not found:
-            raise UnknownNamespaceError(name, self.names())
+            raise UnknownNamespaceError(name)
         return int(found[0]["ordinal"])
 
     def create(self, name: str) -> int:

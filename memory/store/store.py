@@ -17,17 +17,21 @@ from filelock import FileLock
 
 from ..errors import StoreError
 from ..types import Reference, Turn
+from .calls import ModelCalls
 from .database import Database
 from .embeddings import Embeddings
 from .labels import Labels
-from .lexical import LexicalIndex, fold
+from .lexical import LexicalIndex, fold, terms
 from .namespaces import Namespaces
 from .operations import Operations
-from .turns import Turns
+from .turns import Turns, words_about
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
 _QUOTED = re.compile(r"[\"“„«「『]([^\"“”„«»「」『』]+)[\"”“»」』]|(?<!\w)'([^']+)'(?!\w)|[:：]\s*([^\n]+)")
 _EDGES = " \t.,;:!?…\"'“”„«»「」『』。，！？：；"
+_PAGE = 500
+_PROBE = "Running agencies' happily generalised organisations; naïve Ünïcode café 12.5% 北京大学 東京 서울 don't"
+"""Words that a change of the stemmer or the tokenizer would cut otherwise."""
 _MIN_QUOTE = 12
 """Bytes from which a part of a text is recognised when it is quoted: shorter ones are said by chance."""
 
@@ -51,10 +55,12 @@ class Store:
         self.turns = Turns(self.database, self.lexical)
         self.labels = Labels(self.database)
         self.operations = Operations(self.database)
+        self.calls = ModelCalls(self.database)
         self.embeddings = Embeddings(self.database, self.namespaces, folder / "indexes")
         self._guard = threading.Lock()
         self._working: dict[int, threading.Lock] = {}
         self._salt = self._secret("tombstone_salt")
+        self._match_words()
 
     @contextmanager
     def working(self, namespace: int) -> Iterator[None]:
@@ -75,6 +81,31 @@ class Store:
                 yield
             finally:
                 lock.release()
+
+    def _match_words(self) -> None:
+        """Index all words anew where this release, or the stemmer it found, cuts text otherwise than the file's."""
+        cut = hashlib.sha256(" ".join(terms(_PROBE)).encode()).hexdigest()
+        found = self.database.read("SELECT value FROM setting WHERE key = 'terms'")
+        if found and found[0]["value"] == cut:
+            return
+        with self.database.write() as connection:
+            connection.execute("INSERT OR REPLACE INTO setting VALUES ('terms', ?)", (cut,))
+            if found:
+                self.lexical.clear(connection)
+                for namespace in map(self.namespaces.ordinal, self.namespaces.names()):
+                    row = 0
+                    while page := self.turns.after(namespace, row, _PAGE):
+                        row = page[-1].row
+                        self.index_words(connection, namespace, page)
+
+    def index_words(self, connection: sqlite3.Connection, namespace: int, turns: Sequence[Turn]) -> None:
+        """Index the words of turns that are stored but not in the index, with what grounding added to them."""
+        for turn in turns:
+            words = words_about(turn.speaker, turn.time)
+            self.lexical.add(connection, namespace, turn.row, turn.searchable_text, words)
+        for row, snippet in self.labels.snippets(namespace, [turn.row for turn in turns]).items():
+            if snippet.references:
+                self.lexical.add(connection, namespace, -row, grounding_words(snippet.references))
 
     def remove_turns(
         self, connection: sqlite3.Connection, namespace: int, turns: Sequence[Turn], bury: bool

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ..protocols import Decider, Embedder, Writer
+from ..protocols import Decider, Embedder, Foreseer, Upcoming, Writer
 from ..store import Store
 from ..store.embeddings import GROUNDED
 from ..store.store import grounding_words
@@ -35,6 +35,7 @@ class Block:
     snippets: list[tuple[Turn, Snippet]] = field(default_factory=list)
     scopes: dict[str, Scope] = field(default_factory=dict)
     episodes: list[Episode] = field(default_factory=list)
+    closing: list[tuple[Episode, list[Turn]]] = field(default_factory=list)
     changes: list[VocabularyChange] = field(default_factory=list)
     grounded_rows: list[int] = field(default_factory=list)
     grounded_vectors: Vector | None = None
@@ -45,7 +46,14 @@ class Labeller:
     """Labels blocks with whatever decides and writes."""
 
     def __init__(
-        self, store: Store, embedder: Embedder, decider: Decider, writer: Writer, states: States, lexicon: Lexicon
+        self,
+        store: Store,
+        embedder: Embedder,
+        decider: Decider,
+        writer: Writer,
+        states: States,
+        lexicon: Lexicon,
+        foreseer: Foreseer | None = None,
     ) -> None:
         self._store = store
         self._embedder = embedder
@@ -53,6 +61,7 @@ class Labeller:
         self._writer = writer
         self._states = states
         self._lexicon = lexicon
+        self._foreseer = foreseer
 
     def label(self, state: NamespaceState, turns: Sequence[Turn], vectors: Vector) -> Block:
         """Decide everything about a block, in order, without look-ahead; nothing is written here.
@@ -62,14 +71,17 @@ class Labeller:
             vectors: (N, D), theirs.
         """
         block = Block()
+        self._foresee(state, turns, vectors, block)
         events = self._open_labels(state, "event", EVENT.name, turns, vectors, block)
         types = self._open_labels(state, "entity_type", ENTITY_TYPES.name, turns, vectors, block)
+        placed = self._scopes(state, turns, vectors, block)
         for at, turn in enumerate(turns):
-            scope, move, decision = self._scope(state, turn, vectors[at], block)
+            scope, move, decision = placed[at]
             block.intents.append((turn, _intent(turn, scope, move, decision, events[at], types[at])))
             self._ground(state, turn, scope, block)
             self._episode(state, turn, scope, block)
             self._observe(state, turn, vectors[at], events[at], types[at], block)
+        self._summarise(block)
         self._encode_grounded(block)
         return block
 
@@ -93,6 +105,7 @@ class Labeller:
             )
         for growth in state.growth.values():
             self._lexicon.save_growth(connection, n, growth)
+        self._store.calls.drop(connection, n, [turn for turn, _ in block.intents], block.episodes)
         if changed:
             self._store.namespaces.bump(connection, n)
 
@@ -102,19 +115,57 @@ class Labeller:
         started = time.perf_counter()
         declared = EVENT if task == EVENT.name else ENTITY_TYPES
         candidates = state.vocabularies[kind].candidates()
-        items = [Item({"turn": rendered(turn)}, candidates, vectors[at]) for at, turn in enumerate(turns)]
+        items = [Item({"turn": rendered(turn)}, candidates, vectors[at], turn) for at, turn in enumerate(turns)]
         decisions = self._decider.decide(declared, items)
         checked = [declared.check(item, decision) for item, decision in zip(items, decisions, strict=True)]
         block.seconds[task] += time.perf_counter() - started
         return checked
 
-    def _scope(
-        self, state: NamespaceState, turn: Turn, vector: Vector, block: Block
-    ) -> tuple[Scope, ScopeMove, Decision]:
+    def _foresee(self, state: NamespaceState, turns: Sequence[Turn], vectors: Vector, block: Block) -> None:
+        """Tell whoever wants to know what comes: all that does not depend on a decision is then asked at once."""
+        if self._foreseer is None or not turns:
+            return
         started = time.perf_counter()
+        events, types = (state.vocabularies[kind].candidates() for kind in ("event", "entity_type"))
+        earlier: dict[str, list[Turn]] = {}
+        for trajectory in {turn.trajectory for turn in turns}:
+            seqs = [turn.seq for turn in turns if turn.trajectory == trajectory]
+            first = max(0, min(seqs) - self._foreseer.reach)
+            earlier[trajectory] = self._store.turns.span(state.namespace, trajectory, first, max(seqs))
+        steps = []
+        for at, turn in enumerate(turns):
+            before = [other for other in earlier[turn.trajectory] if other.seq < turn.seq]
+            steps.append(Upcoming(turn, tuple(before[-self._foreseer.reach :]), events, types, vectors[at]))
+        self._foreseer.steps(steps)
+        block.seconds["foresee"] += time.perf_counter() - started
+
+    def _scopes(
+        self, state: NamespaceState, turns: Sequence[Turn], vectors: Vector, block: Block
+    ) -> dict[int, tuple[Scope, ScopeMove, Decision]]:
+        """Scopes by place in the block: in order within a trajectory, where each depends on the one before it, and the
+        n-th turns of all trajectories together.
+        """
+        started = time.perf_counter()
+        waiting: dict[str, list[int]] = defaultdict(list)
+        for at, turn in enumerate(turns):
+            waiting[turn.trajectory].append(at)
+        placed: dict[int, tuple[Scope, ScopeMove, Decision]] = {}
+        for rank in range(max(map(len, waiting.values()), default=0)):
+            wave = [places[rank] for places in waiting.values() if rank < len(places)]
+            items = []
+            for at in wave:
+                tracker = state.tracker(turns[at].trajectory)
+                item = tracker.propose(step_of(turns[at], vectors[at]), with_window=self._decider.reads_window)
+                items.append(replace(item, turn=turns[at]))
+            for at, item, decision in zip(wave, items, self._decider.decide(SCOPE, items), strict=True):
+                placed[at] = self._placed(state, turns[at], vectors[at], SCOPE.check(item, decision), block)
+        block.seconds[SCOPE.name] += time.perf_counter() - started
+        return placed
+
+    def _placed(
+        self, state: NamespaceState, turn: Turn, vector: Vector, decision: Decision, block: Block
+    ) -> tuple[Scope, ScopeMove, Decision]:
         tracker, step = state.tracker(turn.trajectory), step_of(turn, vector)
-        item = tracker.propose(step, with_window=self._decider.reads_window)
-        decision = SCOPE.check(item, self._decider.decide(SCOPE, [item])[0])
         found, move = tracker.apply(step, decision)
         if found is None:
             taken = [scope.label for scope in state.scopes.values()]
@@ -128,7 +179,6 @@ class Labeller:
             scope = replace(scope, gist=gist or scope.gist)
             tracker.describe(scope.id, gist=scope.gist)
         state.scopes[scope.id] = block.scopes[scope.id] = scope
-        block.seconds[SCOPE.name] += time.perf_counter() - started
         return scope, move, decision
 
     def _ground(self, state: NamespaceState, turn: Turn, scope: Scope, block: Block) -> None:
@@ -156,11 +206,20 @@ class Labeller:
             return
         if current is not None:
             span = self._store.turns.span(state.namespace, turn.trajectory, current.first_seq, current.last_seq)
-            summary = self._writer.summarise(span) if span else ""
-            block.episodes.append(replace(current, summary=summary or current.summary, closed=True))
+            block.closing.append((current, span))
         state.episodes[turn.trajectory] = Episode(
             f"episode_{secrets.token_hex(8)}", turn.trajectory, scope.id, turn.seq, turn.seq, "", False
         )
+
+    def _summarise(self, block: Block) -> None:
+        """Word the episodes that the block closed."""
+        started = time.perf_counter()
+        if self._foreseer is not None and block.closing:
+            self._foreseer.episodes([span for _, span in block.closing if span])
+        for episode, span in block.closing:
+            summary = self._writer.summarise(span) if span else ""
+            block.episodes.append(replace(episode, summary=summary or episode.summary, closed=True))
+        block.seconds["summarise"] += time.perf_counter() - started
 
     def _observe(
         self, state: NamespaceState, turn: Turn, vector: Vector, event: Decision, types: Decision, block: Block

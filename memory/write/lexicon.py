@@ -5,9 +5,13 @@ Seeds have the same ids everywhere and are stored in no namespace until one chan
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import sqlite3
+import tempfile
 from collections.abc import Iterable, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -63,6 +67,27 @@ class Lexicon:
         labels = [stored.pop(seed.id, seed) for seed in seed_labels(kind)] + list(stored.values())
         return Vocabulary("", kind, self._encode, labels, self._encode([label_text(label) for label in labels]))
 
+    def _seed_vectors(self) -> dict[str, Vector]:
+        """Vectors of the seeds, from the folder where this encoder has encoded them before."""
+        texts = [label_text(label) for kind in KINDS for label in seed_labels(kind)]
+        fingerprint = self._embedder.fingerprint
+        digest = hashlib.sha256("\0".join([str(fingerprint), *texts]).encode()).hexdigest()[:16]
+        path = self._store.folder / "indexes" / f"seeds-{digest}.npy"
+        try:
+            vectors = np.load(path, allow_pickle=False)
+            if vectors.shape == (len(texts), fingerprint.dimension) and np.isfinite(vectors).all():
+                return dict(zip(texts, vectors, strict=True))
+        except (OSError, ValueError, EOFError):
+            pass
+        vectors = self._embedder.encode(texts, "label")
+        # A cache: where it cannot be written, the next process encodes them again.
+        with contextlib.suppress(OSError):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".npy", delete=False) as file:
+                np.save(file, vectors)
+            Path(file.name).replace(path)
+        return dict(zip(texts, vectors, strict=True))
+
     def growth(self, namespace: int, vocabulary: Vocabulary, fit: float) -> LabelGrowth:
         """The pool of a vocabulary, as far as its turns are still there."""
         state: dict[str, Any] | None = self._store.namespaces.progress(namespace, f"growth:{vocabulary.kind}")
@@ -87,6 +112,8 @@ class Lexicon:
         self._store.namespaces.set_progress(connection, namespace, f"growth:{growth.vocabulary.kind}", state)
 
     def _encode(self, texts: Sequence[str]) -> Vector:
+        if not self._vectors:
+            self._vectors = self._seed_vectors()
         missing = [text for text in dict.fromkeys(texts) if text not in self._vectors]
         if missing:
             self._vectors.update(zip(missing, self._embedder.encode(missing, "label"), strict=True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import EmbedderMismatchError, IntentMemError
-from ..protocols import Decider, Embedder, Writer
+from ..protocols import Decider, Embedder, Foreseer, Meter, Writer
 from ..store import Store
 from ..store.embeddings import GROUNDED, TURN
 from ..store.operations import Operation
@@ -47,14 +48,23 @@ class _Overtaken(Exception):
 class Pipeline:
     """The stages after the first. At most one worker labels a namespace at a time, whatever the number of processes."""
 
-    def __init__(self, store: Store, embedder: Embedder, decider: Decider, writer: Writer) -> None:
+    def __init__(
+        self,
+        store: Store,
+        embedder: Embedder,
+        decider: Decider,
+        writer: Writer,
+        foreseer: Foreseer | None = None,
+        meter: Meter | None = None,
+    ) -> None:
         self._store = store
         self._embedder = embedder
         self.lexicon = Lexicon(store, embedder)
         self._states = States(store, embedder, self.lexicon)
         self._decider = decider
         self._writer = writer
-        self._labeller = Labeller(store, embedder, decider, writer, self._states, self.lexicon)
+        self._meter = meter
+        self._labeller = Labeller(store, embedder, decider, writer, self._states, self.lexicon, foreseer)
 
     def run(self, namespace: int, on_progress: Callable[[Progress], None] | None = None) -> int:
         """Work through what is pending in a namespace; returns the number of turns labelled.
@@ -187,6 +197,7 @@ class Pipeline:
             with self._store.database.write() as connection:
                 for operation, _ in batch:
                     self._store.operations.fail(connection, operation.id, f"{type(error).__name__}: {error}")
+                self._charge(connection, namespace, batch)
             return False
         except BaseException:
             self._states.forget(namespace)
@@ -237,12 +248,21 @@ class Pipeline:
                 self._store.operations.charge(
                     connection, namespace, batch[0][0].id, task, self._decider.name, len(fresh), seconds
                 )
+            self._charge(connection, namespace, batch)
             for operation, part in batch:
                 self._store.operations.advance(connection, operation.id, "labelled", part[-1].row)
             self._states.wrote(state)
         if not current:
             # Someone set a label by hand meanwhile.
             self._states.forget(namespace)
+
+    def _charge(self, connection: sqlite3.Connection, namespace: int, batch: Batch) -> None:
+        """Put what a served model cost in the ledger, for what failed too."""
+        for spent in self._meter.take() if self._meter is not None else ():
+            self._store.operations.charge(
+                connection, namespace, batch[0][0].id, spent.task, spent.decider, 0, spent.seconds, spent.calls,
+                spent.tokens,
+            )  # fmt: skip
 
 
 def _turns(batch: Batch) -> list[Turn]:

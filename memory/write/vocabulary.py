@@ -12,6 +12,7 @@ import json
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -350,6 +351,7 @@ def clean_name(name: str) -> str:
     return clean
 
 
+@lru_cache(maxsize=16_384)
 def name_key(name: str) -> str:
     """What two spellings of one name have in common: NFKC, case, punctuation and English inflection aside."""
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())

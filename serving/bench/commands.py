@@ -126,8 +126,10 @@ def scale(
 
 def _finish(measure: Callable[[Progress], Report], json: Path) -> None:
     """Run with a progress bar, write the report, show it; a known error is one line and exit code 2 or 1."""
+    from .report import commit
     from .tables import notes, tables
 
+    commit()  # remembered now: a checkout may move on while this runs
     try:
         with _bars() as progress:
             report = measure(progress)

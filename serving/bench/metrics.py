@@ -64,7 +64,7 @@ def turn_scores(
 
 
 def session_scores(ranked: Sequence[str], gold: Collection[str], cutoffs: Sequence[int]) -> dict[str, float]:
-    """`any@k`, `all@k` and `NDCG@k` at each cut-off; `NDCG-steep@k` discounts from the second rank on, 1 / log2(i + 1)."""
+    """`any@k`, `all@k`, `NDCG@k` at each cut-off; `NDCG-steep@k` discounts from the second rank on: 1 / log2(i + 1)."""
     scores = {f"any@{k}": any_found(ranked[:k], gold) for k in cutoffs}
     scores |= {f"all@{k}": all_found(ranked[:k], gold) for k in cutoffs}
     scores |= {f"NDCG@{k}": ndcg(ranked, gold, k) for k in cutoffs}

@@ -373,3 +373,16 @@ def test_errors_of_sqlite_are_translated_at_the_one_seam(tmp_path: Path) -> None
         with pytest.raises(IntentMemError) as raised, database.translated(tmp_path):
             raise raw
         assert str(tmp_path) in str(raised.value)
+
+
+def test_words_are_indexed_anew_when_the_file_was_cut_by_another_stemmer(folder: Path) -> None:
+    with make_memory(folder) as memory:
+        memory.add("The agencies were running late", namespace="n")
+        with memory.store.database.write() as connection:
+            connection.execute("UPDATE setting SET value = 'another release' WHERE key = 'terms'")
+            memory.store.lexical.clear(connection)
+    with make_memory(folder) as memory:
+        found = memory.search("running agency", namespace="n", recipe="lexical")["results"]
+        assert found and found[0]["score"] > 0
+        memory.delete(found[0]["id"], namespace="n")
+        assert memory.store.orphans(memory.store.namespaces.ordinal("n")) == {"embedding": 0, "intent": 0, "episode": 0}
