@@ -18,7 +18,7 @@ from .addressing import DEFAULT_TRAJECTORY, Address, address
 from .curation import Curation
 from .errors import InputError
 from .filtering import selected_turns
-from .protocols import Clock, Decider, Embedder, Foreseer, Meter, Writer
+from .protocols import Clock, Decider, Embedder, Foreseer, Payer, Writer
 from .read.present import Presenter
 from .read.request import SearchRequest, parse_filters, parse_recipe
 from .read.searcher import Searcher
@@ -72,7 +72,7 @@ class Memory:
     Args:
         store, embedder, decider, writer, clock: the seams; `intentmem.serving.open_memory` puts the usual ones in.
         strict_namespaces: a write to a namespace that does not exist raises instead of creating it.
-        planner: decides what questions ask; `decider` where None. foreseer, meter: of a served model.
+        planner: decides what questions ask; `decider` where None. foreseer, payer: of a served model.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Memory:
         strict_namespaces: bool = False,
         planner: Decider | None = None,
         foreseer: Foreseer | None = None,
-        meter: Meter | None = None,
+        payer: Payer | None = None,
     ) -> None:
         self.store = store
         self.embedder = embedder
@@ -93,7 +93,7 @@ class Memory:
         self._strict = strict_namespaces
         self._intake = Intake(store, clock)
         self._curation = Curation(store)
-        self.pipeline = Pipeline(store, embedder, decider, writer, foreseer, meter)
+        self.pipeline = Pipeline(store, embedder, decider, writer, foreseer, payer)
         self.searcher = Searcher(store, embedder, planner or decider, self.pipeline.lexicon)
         self._presenter = Presenter(store, embedder, self.searcher)
 

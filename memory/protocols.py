@@ -7,6 +7,7 @@ that needs no model in this package (`hashing`, `deciders`, `write.extractive`).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol
@@ -131,22 +132,16 @@ class Foreseer(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Expense:
-    """What one kind of request to a served model has cost since it was last asked about."""
+class Payer(Protocol):
+    """Puts requests to a served model in the ledger."""
 
-    task: str
-    decider: str
-    calls: int
-    tokens: int
-    seconds: float
+    def paying(self, namespace: int, operation: str) -> AbstractContextManager[None]:
+        """Within it, this thread's requests are charged to an operation, as work in the background.
 
-
-class Meter(Protocol):
-    """Counts requests to a served model."""
-
-    def take(self) -> Sequence[Expense]:
-        """What was spent by labelling since the last call, each once."""
+        Args:
+            namespace: ordinal of the namespace that pays.
+            operation: id of the operation.
+        """
         ...
 
 

@@ -208,6 +208,33 @@ class Episode:
     closed: bool
 
 
+ENTITY_TYPES = ("person", "organization", "place", "object", "event", "activity", "concept", "other")
+MODALITIES = ("observed", "planned", "desired", "hypothetical", "negated", "uncertain")
+
+
+@dataclass(frozen=True, slots=True)
+class RecordDraft:
+    """A claim as it was read from an episode: [entity][entity type][property: value] (EnSIMem, section 3).
+
+    entity_type: one of `ENTITY_TYPES`. modality: one of `MODALITIES`. condition: what it holds under, "" for none.
+    relation: whether the value is itself an entity. valid_time: as the turns say it, "" for never; `valid_at` is that
+    in ISO form, "" where it names no date. evidence: ids of the turns that say it, at least one.
+    """
+
+    entity: str
+    entity_type: str
+    property: str
+    value: str
+    evidence: tuple[str, ...]
+    condition: str = ""
+    modality: str = "observed"
+    relation: bool = False
+    valid_time: str = ""
+    valid_at: str = ""
+    speaker: str = ""
+    decided_by: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Filters:
     """What may be searched. Applied before any cut, so that `limit` results come back where they exist.

@@ -20,6 +20,8 @@ from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSetti
 from intentmem.memory.errors import InputError
 from intentmem.memory.read.request import Recipe
 
+from .llm.settings import LLMSettings
+
 PREFIX = "INTENTMEM_"
 CONFIG_VARIABLE = "INTENTMEM_CONFIG"
 CONFIG_NAME = "intentmem.toml"
@@ -82,13 +84,19 @@ class Settings(BaseSettings):
     """All settings. Build them with `load_settings`, which turns every fault into an `InputError`."""
 
     model_config = SettingsConfigDict(
-        env_prefix=PREFIX, env_nested_delimiter="__", frozen=True, extra="forbid", validate_default=True
+        env_prefix=PREFIX,
+        env_nested_delimiter="__",
+        frozen=True,
+        extra="forbid",
+        validate_default=True,
+        hide_input_in_errors=True,
     )
 
     store: StoreSettings = Field(default_factory=StoreSettings)
     embedder: EmbedderSettings = Field(default_factory=EmbedderSettings)
     memory: MemorySettings = Field(default_factory=MemorySettings)
     read: ReadSettings = Field(default_factory=ReadSettings)
+    llm: LLMSettings = Field(default_factory=LLMSettings)
 
     @classmethod
     def settings_customise_sources(
@@ -226,11 +234,22 @@ def _groups() -> Iterator[tuple[str, type[BaseModel]]]:
 def _as_input_error(error: ValidationError, origins: Mapping[str, str]) -> InputError:
     first = error.errors()[0]
     name = ".".join(str(part) for part in first["loc"])
+    got = "" if name in _private() else f", got {_shown(first['input'])!r}"
     return InputError(
         name,
-        f"{first['msg'][0].lower()}{first['msg'][1:]}, got {_shown(first['input'])!r}",
+        f"{first['msg'][0].lower()}{first['msg'][1:]}{got}",
         f"from: {origins.get(name, 'default')}",
     )
+
+
+def _private() -> set[str]:
+    """Settings whose value may be, or hold, a secret."""
+    return {
+        f"{group}.{name}"
+        for group, model in _groups()
+        for name, field in model.model_fields.items()
+        if "SecretStr" in str(field.annotation) or name.endswith("url")
+    }
 
 
 def _shown(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What a served model answered for turns whose labelling is not finished: a retry finds it here and does not ask again."""
+"""What a served model answered for turns whose labelling is not finished: a retry finds it here, and asks no more."""
 
 from __future__ import annotations
 

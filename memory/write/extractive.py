@@ -44,7 +44,7 @@ class ExtractiveWriter:
         and `mentions` are into `turn.text`. A name that its sentence already shows is not inserted again.
         """
         mentions = mentions_of(turn)
-        references = sorted([*resolve(turn, known, mentions), *_date_references(turn)], key=lambda r: (r.start, r.end))
+        references = sorted([*resolve(turn, known, mentions), *date_references(turn)], key=lambda r: (r.start, r.end))
         text = insert(turn.text, references)
         captions = turn.searchable_text[len(turn.text) :]
         head = f"{turn.speaker or turn.role} ({turn.time.date().isoformat()}): "
@@ -110,7 +110,7 @@ def _sentence(bounds: Sequence[tuple[int, int]], at: int) -> tuple[int, tuple[in
     return index, bounds[index] if index >= 0 else (at, at)
 
 
-def _date_references(turn: Turn) -> list[Reference]:
+def date_references(turn: Turn) -> list[Reference]:
     """Relative dates of a turn against its own time; a bare time of day is not one."""
     return [
         Reference(d.start, d.end, d.surface, d.iso, "date", d.confidence)

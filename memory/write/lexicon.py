@@ -9,7 +9,7 @@ import contextlib
 import hashlib
 import sqlite3
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,6 @@ import numpy as np
 
 from ..protocols import Embedder
 from ..store import Store
-from ..store.embeddings import TURN
 from ..types import Label, Vector
 from .label_growth import LabelGrowth
 from .seeds import load_seeds
@@ -88,15 +87,19 @@ class Lexicon:
             Path(file.name).replace(path)
         return dict(zip(texts, vectors, strict=True))
 
-    def growth(self, namespace: int, vocabulary: Vocabulary, fit: float) -> LabelGrowth:
-        """The pool of a vocabulary, as far as its turns are still there."""
+    def pooled(self, namespace: int, kind: str) -> list[int]:
+        """Rows of the turns that wait for a label of a kind."""
+        state: dict[str, Any] | None = self._store.namespaces.progress(namespace, f"growth:{kind}")
+        return [] if state is None else [int(row) for row in state["turns"]]
+
+    def growth(self, namespace: int, vocabulary: Vocabulary, pool: Mapping[str, Vector], fit: float) -> LabelGrowth:
+        """The pool of a vocabulary, with the vectors of those of its turns that are still there, by row as a text."""
         state: dict[str, Any] | None = self._store.namespaces.progress(namespace, f"growth:{vocabulary.kind}")
         if state is None:
             return LabelGrowth(vocabulary, fit)
-        rows, vectors = self._store.embeddings.load(
-            namespace, TURN, self._embedder.fingerprint, [int(row) for row in state["turns"]]
-        )
-        return LabelGrowth.restore(vocabulary, state | {"turns": [str(r) for r in rows], "vectors": vectors}, fit)
+        kept = [row for row in state["turns"] if row in pool]
+        vectors = np.stack([pool[row] for row in kept]) if kept else np.zeros((0, 0), np.float32)
+        return LabelGrowth.restore(vocabulary, state | {"turns": kept, "vectors": vectors}, fit)
 
     def save(
         self, connection: sqlite3.Connection, namespace: int, changes: Sequence[VocabularyChange], decided_by: str

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import logging
-import sqlite3
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..errors import EmbedderMismatchError, IntentMemError
-from ..protocols import Decider, Embedder, Foreseer, Meter, Writer
+from ..protocols import Decider, Embedder, Foreseer, Payer, Writer
 from ..store import Store
 from ..store.embeddings import GROUNDED, TURN
 from ..store.operations import Operation
@@ -55,7 +55,7 @@ class Pipeline:
         decider: Decider,
         writer: Writer,
         foreseer: Foreseer | None = None,
-        meter: Meter | None = None,
+        payer: Payer | None = None,
     ) -> None:
         self._store = store
         self._embedder = embedder
@@ -63,7 +63,7 @@ class Pipeline:
         self._states = States(store, embedder, self.lexicon)
         self._decider = decider
         self._writer = writer
-        self._meter = meter
+        self._payer = payer
         self._labeller = Labeller(store, embedder, decider, writer, self._states, self.lexicon, foreseer)
 
     def run(self, namespace: int, on_progress: Callable[[Progress], None] | None = None) -> int:
@@ -187,7 +187,8 @@ class Pipeline:
         """Whether the batch was written; where turns of it were removed meanwhile, it is not, nor has it failed."""
         try:
             vectors = self._embedded(namespace, batch, removals)
-            self._labelled(namespace, batch, vectors, removals)
+            with self._payer.paying(namespace, batch[0][0].id) if self._payer is not None else nullcontext():
+                self._labelled(namespace, batch, vectors, removals)
             return True
         except _Overtaken:
             raise
@@ -197,7 +198,6 @@ class Pipeline:
             with self._store.database.write() as connection:
                 for operation, _ in batch:
                     self._store.operations.fail(connection, operation.id, f"{type(error).__name__}: {error}")
-                self._charge(connection, namespace, batch)
             return False
         except BaseException:
             self._states.forget(namespace)
@@ -239,7 +239,9 @@ class Pipeline:
         # A retry may find turns that an earlier attempt, or a person, labelled already.
         labelled = {row for _, row, _ in self._store.labels.intents(namespace, turns=[turn.row for turn in turns])}
         fresh = [at for at, turn in enumerate(turns) if turn.row not in labelled]
-        block = self._labeller.label(state, [turns[at] for at in fresh], vectors[fresh])
+        block = self._labeller.label(
+            state, [turns[at] for at in fresh], self._states.voices.without(turns, vectors)[fresh]
+        )
         with self._store.database.write() as connection:
             self._check(namespace, removals)
             current = self._store.namespaces.epoch(namespace) == state.epoch
@@ -248,21 +250,12 @@ class Pipeline:
                 self._store.operations.charge(
                     connection, namespace, batch[0][0].id, task, self._decider.name, len(fresh), seconds
                 )
-            self._charge(connection, namespace, batch)
             for operation, part in batch:
                 self._store.operations.advance(connection, operation.id, "labelled", part[-1].row)
             self._states.wrote(state)
         if not current:
             # Someone set a label by hand meanwhile.
             self._states.forget(namespace)
-
-    def _charge(self, connection: sqlite3.Connection, namespace: int, batch: Batch) -> None:
-        """Put what a served model cost in the ledger, for what failed too."""
-        for spent in self._meter.take() if self._meter is not None else ():
-            self._store.operations.charge(
-                connection, namespace, batch[0][0].id, spent.task, spent.decider, 0, spent.seconds, spent.calls,
-                spent.tokens,
-            )  # fmt: skip
 
 
 def _turns(batch: Batch) -> list[Turn]:

@@ -222,5 +222,5 @@ class ScopeTracker:
             "coherence": self._coherence.copy(),
             "role_assistant": np.full(n, float(step.role in ("assistant", "tool"))),
         }
-        gists = tuple(scope.gist for scope in known)
-        return Candidates(self.scopes, gists, self._centroids.copy(), signals)
+        texts = tuple(f"{s.name}: {s.gist}" if s.gist != s.name else s.name for s in known)
+        return Candidates(self.scopes, texts, self._centroids.copy(), signals)

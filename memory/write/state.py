@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,6 +16,7 @@ from .label_growth import LabelGrowth
 from .lexicon import KINDS, Lexicon
 from .scopes import ScopeTracker, Step
 from .vocabulary import Vocabulary
+from .voices import Voices
 
 KNOWN_MENTIONS = 200
 """Latest mentions of a scope that a reference may stand for."""
@@ -57,6 +59,7 @@ class States:
         self._embedder = embedder
         self._lexicon = lexicon
         self._states: dict[int, NamespaceState] = {}
+        self.voices = Voices(embedder)
 
     def current(self, namespace: int) -> NamespaceState:
         """The state up to the last intent written; the caller holds the namespace's worker lock."""
@@ -82,12 +85,23 @@ class States:
         for kind in KINDS:
             vocabulary = self._lexicon.vocabulary(namespace, kind)
             state.vocabularies[kind] = vocabulary
-            state.growth[kind] = self._lexicon.growth(namespace, vocabulary, POOL_FIT)
+            pooled, vectors = self._embedded(namespace, self._lexicon.pooled(namespace, kind))
+            pool = {str(turn.row): vector for turn, vector in zip(pooled, vectors, strict=True)}
+            state.growth[kind] = self._lexicon.growth(namespace, vocabulary, pool, POOL_FIT)
         for scope in self._store.labels.scopes(namespace).values():
             state.scopes[scope.id] = scope
         for episode in self._store.labels.episodes(namespace, open_only=True):
             state.episodes[episode.trajectory] = episode
         return state
+
+    def _embedded(self, namespace: int, rows: Sequence[int]) -> tuple[list[Turn], Vector]:
+        """The turns of rows that are embedded, and their vectors (N, D) as labelling takes them."""
+        turns = self._store.turns.by_rows(namespace, rows)
+        owners, vectors = self._store.embeddings.load(
+            namespace, TURN, self._embedder.fingerprint, [row for row in rows if row in turns]
+        )
+        found = [turns[row] for row in owners.tolist()]
+        return found, self.voices.without(found, vectors)
 
     def _replay(self, state: NamespaceState) -> None:
         intents = self._store.labels.intents(state.namespace, after=state.last_intent)
@@ -97,12 +111,8 @@ class States:
         by_turn = {row: intent for _, row, intent in intents}
         for start in range(0, len(intents), _PAGE):
             rows = sorted(by_turn)[start : start + _PAGE]
-            turns = self._store.turns.by_rows(state.namespace, rows)
-            owners, vectors = self._store.embeddings.load(
-                state.namespace, TURN, self._embedder.fingerprint, [r for r in rows if r in turns]
-            )
-            for row, vector in zip(owners.tolist(), vectors, strict=True):
-                self._place(state, turns[row], resolve(by_turn[row].scope.id, merged), vector)
+            for turn, vector in zip(*self._embedded(state.namespace, rows), strict=True):
+                self._place(state, turn, resolve(by_turn[turn.row].scope.id, merged), vector)
         state.last_intent = max(row for row, _, _ in intents)
 
     def _place(self, state: NamespaceState, turn: Turn, scope: str, vector: Vector) -> None:

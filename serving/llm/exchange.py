@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import queue
 import time
-from collections.abc import Callable
-from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from intentmem.memory.errors import ModelError, ModelOutputError, ModelRefusedError, ModelUnavailableError
+from intentmem.memory.errors import (
+    ModelError,
+    ModelOutputError,
+    ModelRefusedError,
+    ModelTimeoutError,
+    ModelUnavailableError,
+)
 
 from .budget import Budget, Totals
 from .parsing import Fault, Reply, read_reply
@@ -21,6 +28,9 @@ from .transport import Transport
 
 T = TypeVar("T")
 _CHARACTERS_PER_TOKEN = 3.5
+
+UNSUPPORTED = (400, 422, 501)
+"""How servers refuse a field that they do not know."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +57,6 @@ class Exchange:
     def __init__(self, settings: LLMSettings, transport: Transport, budget: Budget, totals: Totals) -> None:
         self.settings, self.transport, self.budget, self.totals = settings, transport, budget, totals
         self.learned = Learned(settings.model, settings.context_tokens)
-        self._listing = asyncio.Lock()
 
     async def model(self) -> str:
         """The model's name: the configured one, else the first that the server lists.
@@ -55,12 +64,17 @@ class Exchange:
         Raises:
             ModelError: the server cannot be asked, or serves nothing.
         """
-        async with self._listing:
-            if self.learned.model is None:
+        trial, attempt = Trial(1 + self.settings.max_retries), 0
+        while self.learned.model is None:
+            trial.take()
+            try:
                 listed = await self.listed()
                 if not listed:
                     raise ModelUnavailableError("?", f"{self.transport.base_url} serves no model")
                 self.learned.model = str(listed[0]["id"])
+            except ModelUnavailableError as error:
+                await self.back_off(attempt, error, trial)
+            attempt += 1
         return self.learned.model
 
     async def listed(self) -> list[dict[str, Any]]:
@@ -110,26 +124,135 @@ class Exchange:
         while trial.take():
             room: int | None = None
             try:
-                body = self.body(model, conversation, extra)
-                reply = await self.complete(operation, task, body, trial, meter)
+                reply = await self.complete(operation, task, self.body(model, conversation, extra), trial, meter)
                 if reply.usage and self.learned.context:
                     room = self.learned.context - reply.usage.prompt_tokens
                 return read(reply)
             except Fault as fault:
-                last = ModelOutputError(model, self.transport.redact(fault.problem), self.transport.redact(fault.raw))
-                conversation.amend(replace_raw(fault, last.raw if not fault.cut else ""), room)
+                last = self.unusable(fault)
+                conversation.amend(fault, room)
             except ModelRefusedError as error:
-                if "chat_template" not in error.detail or not self.learned.switches_thinking:
-                    raise
-                self.learned.switches_thinking = False
+                last = self.without_switch(error)
+            except ModelTimeoutError as error:
                 last = error
             except ModelUnavailableError as error:
                 last = error
-                await self._back_off(attempt, error, trial)
-            except ModelError as error:  # a time-out has waited long enough
-                last = error
-                if not isinstance(error, _RETRIED):
-                    raise
+                await self.back_off(attempt, error, trial)
             attempt += 1
         assert last is not None
         raise last
+
+    async def complete(
+        self, operation: Operation, task: str, body: dict[str, Any], trial: Trial, meter: Meter
+    ) -> Reply:
+        """One call.
+
+        Raises:
+            ModelError: it failed, or the budget of background work does not allow it.
+            Fault: what came back is no completion.
+        """
+        seconds = self.settings.seconds(operation)
+        with self.counted(task, body, trial, meter) as used:
+            data = await self.transport.post(body["model"], operation, seconds, "/chat/completions", body)
+            reply = read_reply(data)
+            counts = reply.usage
+            answered = "".join(reply.texts)
+            used(counts.prompt_tokens if counts else None, counts.completion_tokens if counts else None, answered)
+        return reply
+
+    async def pieces(
+        self, operation: Operation, task: str, body: dict[str, Any], trial: Trial, meter: Meter
+    ) -> AsyncIterator[tuple[str, str, str | None]]:
+        """One streamed call: content, reasoning and finish reason of each piece; errors as for `complete`."""
+        seconds = self.settings.seconds(operation)
+        streamed: dict[str, Any] = {**body, "stream": True, "stream_options": {"include_usage": True}}
+        with self.counted(task, body, trial, meter) as used:
+            answered: list[str] = []
+            used(None, None, "")
+            async with self.transport.stream(body["model"], operation, seconds, streamed) as chunks:
+                async for chunk in chunks:
+                    content, reasoning, reason, counts = chunk_parts(chunk)
+                    answered += (content, reasoning)
+                    prompt, completion = counts or (None, None)
+                    used(prompt, completion, "".join(answered) if counts or reason else "")
+                    if content or reasoning or reason:
+                        yield content, reasoning, reason
+
+    @contextmanager
+    def counted(
+        self, task: str, body: dict[str, Any], trial: Trial, meter: Meter
+    ) -> Iterator[Callable[[int | None, int | None, str], None]]:
+        """Count a call with what it is told to have used; one that fails counts as a call of no tokens."""
+        expected = _estimate(body["messages"])
+        admitted = self.budget.admitted(body["model"], expected + body["max_tokens"])
+        usage = Usage(1)
+        started = time.perf_counter()
+
+        def used(prompt: int | None, completion: int | None, answered: str) -> None:
+            nonlocal usage
+            guessed = prompt is None
+            usage = Usage(
+                1,
+                expected if prompt is None else prompt,
+                _tokens(answered) if prompt is None else completion or 0,
+                estimated=guessed,
+            )
+
+        with admitted if meter.background else nullcontext() as settle:
+            try:
+                yield used
+            finally:
+                usage = usage + Usage(seconds=time.perf_counter() - started)
+                trial.usage = trial.usage + usage
+                if settle is not None:
+                    settle(usage.tokens)
+                event = UsageEvent(
+                    task,
+                    1,
+                    usage.prompt_tokens,
+                    usage.completion_tokens,
+                    usage.seconds,
+                    meter.background,
+                    usage.estimated,
+                )
+                self.totals.add(event)
+                meter.emitted.put(event)
+
+    def unusable(self, fault: Fault) -> ModelOutputError:
+        """A fault as the error that ends a request."""
+        redact = self.transport.redact
+        return ModelOutputError(self.learned.model or "?", redact(fault.problem), redact(fault.raw))
+
+    def without_switch(self, error: ModelRefusedError) -> ModelRefusedError:
+        """Do without the switch for thinking where the server refuses that field; raises any other refusal."""
+        if not self.learned.switches_thinking or "chat_template" not in error.detail:
+            raise error
+        self.learned.switches_thinking = False
+        return error
+
+    async def back_off(self, attempt: int, error: ModelUnavailableError, trial: Trial) -> None:
+        """Wait before the next attempt, outside any slot; raises the error where no attempt is left to wait for."""
+        wait = pause(self.settings, attempt, error.retry_after)
+        if wait is None or trial.left <= 0:
+            raise error
+        await asyncio.sleep(wait)
+
+
+def chunk_parts(chunk: object) -> tuple[str, str, str | None, tuple[int, int] | None]:
+    """Content, reasoning, finish reason and token counts of a piece of a stream."""
+    choices = getattr(chunk, "choices", None) or ()
+    usage = getattr(chunk, "usage", None)
+    counts = (int(usage.prompt_tokens or 0), int(usage.completion_tokens or 0)) if usage else None
+    if not choices:
+        return "", "", None, counts
+    delta = choices[0].delta
+    reasoning = getattr(delta, "reasoning_content", None) or getattr(delta, "reasoning", None) or ""
+    return getattr(delta, "content", None) or "", reasoning, choices[0].finish_reason, counts
+
+
+def _tokens(text: str) -> int:
+    return math.ceil(len(text) / _CHARACTERS_PER_TOKEN)
+
+
+def _estimate(messages: list[dict[str, str]]) -> int:
+    return sum(_tokens(message.get("content", "")) for message in messages)

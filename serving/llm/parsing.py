@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError as SchemaViolation
@@ -207,7 +207,7 @@ def _described(violation: SchemaViolation) -> str:
     """Where and what, without repeating long lists of allowed ids."""
     where = violation.json_path
     if violation.validator == "enum":
-        allowed = ", ".join(json.dumps(one) for one in violation.validator_value[:20])
+        allowed = ", ".join(json.dumps(one) for one in list(cast(Sequence[object], violation.validator_value))[:20])
         return f"{where}: {str(violation.instance)[:40]!r} is not one of {allowed}"
     return f"{where}: {violation.message[:_SHOWN]}"
 

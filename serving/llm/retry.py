@@ -46,7 +46,7 @@ class Conversation:
         room: tokens that the context leaves for a reply, where known.
         """
         if fault.cut:
-            self.max_tokens = max(1, min(self.max_tokens * 2, self.ceiling, room or self.ceiling))
+            self.max_tokens = max(1, min(self.max_tokens * 2, self.ceiling, self.ceiling if room is None else room))
         shown = "" if fault.cut else encodable(fault.raw[:_FED_BACK]).strip()
         # Chat templates want the roles to alternate, and some refuse an empty message.
         self.amended = (

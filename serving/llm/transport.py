@@ -10,10 +10,10 @@ import asyncio
 import os
 import queue
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from intentmem.memory.errors import (
     InputError,
@@ -70,14 +70,21 @@ class Transport:
         """Where vLLM serves what is not part of OpenAI's interface, `/tokenize` for one."""
         return self.base_url.removesuffix("/v1")
 
-    def run(self, work: Coroutine[Any, Any, Any], emitted: queue.SimpleQueue[Any] | None = None) -> Iterator[Any]:
+    def run(
+        self, work: Coroutine[Any, Any, Any], emitted: queue.SimpleQueue[Any] | None = None
+    ) -> Generator[Any, None, Any]:
         """Run work on the loop; yields what it puts on `emitted`, in this thread, until it has ended.
 
         The generator's return value is the work's result. Leaving it early cancels the work.
         """
         passed: queue.SimpleQueue[Any] = queue.SimpleQueue() if emitted is None else emitted
         end = object()
-        future = asyncio.run_coroutine_threadsafe(work, self._started().loop)
+        try:
+            running = self._started()
+        except BaseException:
+            work.close()
+            raise
+        future = asyncio.run_coroutine_threadsafe(work, running.loop)
         future.add_done_callback(lambda _: passed.put(end))
         try:
             while (item := passed.get()) is not end:
@@ -103,6 +110,25 @@ class Transport:
         """GET once; as `post`."""
         async with self.translated(model, operation, seconds) as client:
             return await client.get(path, cast_to=object)
+
+    @asynccontextmanager
+    async def stream(
+        self, model: str, operation: Operation, seconds: float, body: dict[str, Any]
+    ) -> AsyncIterator[AsyncIterator[object]]:
+        """The pieces of a streamed completion, all of them within the time-out."""
+        async with self.translated(model, operation, seconds) as client:
+            from openai import AsyncStream
+            from openai.types.chat import ChatCompletionChunk
+
+            opened = await client.post(
+                "/chat/completions",
+                cast_to=ChatCompletionChunk,
+                body=body,
+                stream=True,
+                stream_cls=AsyncStream[ChatCompletionChunk],
+            )
+            async with opened:
+                yield opened
 
     @asynccontextmanager
     async def translated(self, model: str, operation: Operation, seconds: float) -> AsyncIterator[AsyncOpenAI]:
@@ -182,7 +208,7 @@ class Transport:
         return ModelRefusedError(model, status, detail)
 
 
-def drained(run: Iterator[Any], take: Callable[[Any], None]) -> Any:
+def drained(run: Generator[Any, None, Any], take: Callable[[Any], None]) -> Any:
     """The result of a `Transport.run`, after `take` saw all that it emitted."""
     while True:
         try:
@@ -192,7 +218,7 @@ def drained(run: Iterator[Any], take: Callable[[Any], None]) -> Any:
         try:
             take(item)
         except BaseException:
-            cast(Any, run).close()
+            run.close()
             raise
 
 

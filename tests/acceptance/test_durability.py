@@ -1,5 +1,6 @@
 """Group F: acknowledgements, retries, limits, and files that cannot be used."""
 
+import shutil
 import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -233,6 +234,7 @@ def test_a_read_only_file_can_be_searched_and_says_that_it_cannot_be_written(fol
 def test_indexes_that_cannot_be_saved_fail_no_search(folder: Path) -> None:
     with quick_memory(folder) as memory:
         memory.add("a note", namespace="n")
+        shutil.rmtree(folder / "indexes")
         (folder / "indexes").write_text("in the way")
         assert len(memory.search("note", namespace="n")["results"]) == 1
     (folder / "indexes").unlink()

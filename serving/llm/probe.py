@@ -1,0 +1,90 @@
+"""What a server can do, found by doing it: `/v1/models` says little, and versions less."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from typing import Any
+
+from intentmem.memory.errors import ModelOutputError, ModelRefusedError
+
+from .exchange import UNSUPPORTED, Exchange, Meter
+from .parsing import NoScores, Reply, read_object, read_scores, read_text
+from .requests import Capabilities
+from .retry import Conversation, Trial
+from .tokens import count_tokens
+
+_ROOM = 64
+
+
+async def probe(exchange: Exchange, meter: Meter) -> Capabilities:
+    """Try a schema together with thinking switched off, a choice with log-probabilities, and the tokenizer.
+
+    What is found holds for the exchange's later calls.
+
+    Raises:
+        ModelError: the server cannot be reached, or refuses a plain request.
+    """
+    listed = await exchange.listed()
+    model = await exchange.model()
+    learned, wanted = exchange.learned, exchange.settings.thinking == "off"
+    learned.switches_thinking = True
+    combined = await _schema_holds(exchange, meter) and learned.switches_thinking
+    structured = combined
+    if wanted and not combined:
+        learned.switches_thinking = False
+        structured = await _schema_holds(exchange, meter)
+        # Where neither holds, the switch is not to blame.
+        learned.switches_thinking = not structured
+    learned.scores = await _scores_come(exchange, meter)
+    _, exact = await count_tokens(exchange.transport, model, exchange.settings.seconds("tokenize"), ["one two"])
+    return Capabilities(
+        model=model,
+        models=tuple(str(row["id"]) for row in listed if not row.get("parent")),
+        max_model_len=learned.context,
+        structured_output=structured,
+        thinking_with_schema=combined,
+        logprobs=learned.scores,
+        tokenize=exact,
+        lora=tuple(str(row["id"]) for row in listed if row.get("parent")),
+    )
+
+
+async def _schema_holds(exchange: Exchange, meter: Meter) -> bool:
+    """Ask for prose with a schema that allows one unguessable word: only a constraint can bring it out."""
+    word = secrets.token_hex(3)
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {"word": {"type": "string", "enum": [word]}},
+        "required": ["word"],
+        "additionalProperties": False,
+    }
+    extra = {
+        "response_format": {
+            "type": "json_schema",
+            "json_schema": {"name": "answer", "schema": schema, "strict": True},
+        }
+    }
+    asked = Conversation([{"role": "user", "content": "Say good morning."}], _ROOM, _ROOM)
+    return await _works(exchange, asked, extra, lambda reply: read_object(read_text(reply), schema), meter)
+
+
+async def _scores_come(exchange: Exchange, meter: Meter) -> bool:
+    asked = Conversation([{"role": "user", "content": "Which is a colour?\nA. red\nB. seven\nLetter:"}], 1, 1)
+    extra = {"logprobs": True, "top_logprobs": 20, "structured_outputs": {"choice": ["A", "B"]}}
+    return await _works(exchange, asked, extra, lambda reply: read_scores(reply, 2), meter)
+
+
+async def _works(
+    exchange: Exchange, asked: Conversation, extra: dict[str, Any], read: Callable[[Reply], object], meter: Meter
+) -> bool:
+    try:
+        # One attempt: a second one would tell the model what to say.
+        await exchange.converse("probe", "probe", asked, extra, read, Trial(1), meter)
+    except (ModelOutputError, NoScores):
+        return False
+    except ModelRefusedError as error:
+        if error.status not in UNSUPPORTED:
+            raise
+        return False
+    return True

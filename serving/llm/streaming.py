@@ -1,0 +1,72 @@
+"""A text in pieces."""
+
+from __future__ import annotations
+
+from intentmem.memory.errors import ModelError, ModelRefusedError, ModelTimeoutError, ModelUnavailableError
+
+from .exchange import Exchange, Meter
+from .parsing import Fault, LeadingThoughts, without_thoughts
+from .requests import TextRequest
+from .retry import Conversation, Trial, encodable
+
+
+async def stream_text(exchange: Exchange, request: TextRequest, trial: Trial, meter: Meter) -> None:
+    """Emit a text on the meter piece by piece; attempts are repeated only while nothing was emitted.
+
+    Raises:
+        ModelError: no text, or not the whole of it.
+    """
+    ceiling = max(request.max_tokens, exchange.settings.max_output_tokens)
+    conversation = Conversation(request.messages, request.max_tokens, ceiling)
+    model = await exchange.model()
+    last: ModelError | None = None
+    attempt = 0
+    while trial.take():
+        shown: list[str] = []
+        try:
+            await _once(exchange, request.task, exchange.body(model, conversation, {}), trial, meter, shown)
+            return
+        except Fault as fault:
+            last = exchange.unusable(fault)
+            conversation.amend(fault)
+            if shown:
+                raise last from None
+        except ModelRefusedError as error:
+            last = exchange.without_switch(error)
+        except (ModelTimeoutError, ModelUnavailableError) as error:
+            last = error
+            if shown:
+                raise
+            if isinstance(error, ModelUnavailableError):
+                await exchange.back_off(attempt, error, trial)
+        attempt += 1
+    assert last is not None
+    raise last
+
+
+async def _once(
+    exchange: Exchange, task: str, body: dict[str, object], trial: Trial, meter: Meter, shown: list[str]
+) -> None:
+    thoughts, reasoned = LeadingThoughts(), ""
+    ended: str | None = None
+
+    def show(text: str) -> None:
+        text = encodable(text)
+        if text and (shown or text.strip()):
+            shown.append(text)
+            meter.emitted.put(text)
+
+    async for content, reasoning, reason in exchange.pieces("text", task, body, trial, meter):
+        ended = reason or ended
+        reasoned += reasoning
+        if content:
+            show(thoughts.feed(content))
+    show(thoughts.rest())
+    if ended == "length":
+        raise Fault("the reply was cut (finish_reason=length)", "".join(shown), cut=True, note="it was too long")
+    if ended is None:
+        raise Fault("the stream ended before the reply did", "".join(shown))
+    if not shown and exchange.settings.thinking == "off":
+        show(without_thoughts(reasoned))
+    if not shown:
+        raise Fault("the reply is empty", reasoned)
