@@ -3,10 +3,10 @@
     python -m intentmem.distill.learn_fusion --sgd DIR --realmem DIR [--out FILE]
 
 Two vectors of weights, one for short look-ups and one for long messages, fitted together by a listwise softmax on
-look-up questions over interleaved task dialogues (SGD) and on the queries of three RealMem personas; a fourth persona
-chooses the strength of the prior. Weights are not negative and are drawn to a prior that gives each family of signals
-(words, meaning, sittings, recency, labels) one unit, so that what the training corpora do not show is not unlearned.
-Deterministic.
+look-up questions over interleaved task dialogues (SGD), on look-ups of the annotated memories of three RealMem personas
+and on the queries of these; a fourth persona chooses the strength of the prior. Weights are not negative and are drawn
+to a prior that gives each family of signals (words, meaning, sittings, recency, labels) one unit, so that what the
+training corpora do not show is not unlearned. Deterministic.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import json
 import logging
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -34,7 +34,7 @@ from intentmem.memory.store import Store
 from intentmem.memory.types import Filters
 from intentmem.memory.write.extractive import ExtractiveWriter
 from intentmem.train_data import Corpus, Question, Trajectory, load_corpus
-from intentmem.train_data.lookups import build_lookups
+from intentmem.train_data.lookups import build_lookups, memory_lookups
 
 from .embedder import SentenceTransformerEmbedder
 
@@ -195,15 +195,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     embedder = SentenceTransformerEmbedder()
-    lookups = build_lookups(load_corpus("sgd", options.sgd), trajectories=4, dialogues=40, seed=1)
     personas = load_corpus("realmem", options.realmem).for_training()
-    training = [examples(lookups, embedder), examples(personas.only("train"), embedder)]
-    chosen = examples(personas.only("dev"), embedder)
+    train, dev = personas.only("train"), personas.only("dev")
+    lookups = build_lookups(load_corpus("sgd", options.sgd), trajectories=4, dialogues=40, seed=1)
+    training = [examples(lookups, embedder), *_both(train, embedder)]
+    choosing = _both(dev, embedder)
     best: tuple[float, float, Doubles, Doubles] | None = None
     for strength in options.strengths:
         lookup, background = fit(training, strength)
-        loss = mean_loss(chosen, lookup, background)
-        _log.info("strength %g: loss %.4f on the persona that chooses", strength, loss)
+        losses = [mean_loss(part, lookup, background) for part in choosing]
+        loss = sum(losses)
+        _log.info("strength %g: losses %s on the persona that chooses", strength, [round(x, 4) for x in losses])
         if best is None or loss < best[0]:
             best = (loss, strength, lookup, background)
     assert best is not None
@@ -214,11 +216,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "learned": {
             "command": "python -m intentmem.distill.learn_fusion",
             "strength": best[1],
-            "questions": {"lookups": len(training[0]), "realmem_train": len(training[1]), "realmem_dev": len(chosen)},
+            "questions": dict(zip(_SETS, map(len, [*training, *choosing]), strict=True)),
             "embedder": str(embedder.fingerprint),
         },
     }
     options.out.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+
+
+_SETS = ("task look-ups", "memory look-ups", "queries", "choosing: memory look-ups", "choosing: queries")
+
+
+def _both(personas: Corpus, embedder: Embedder) -> list[list[Example]]:
+    """Examples of the memory look-ups and of the queries of personas, each persona remembered once."""
+    lookups = memory_lookups(personas, most=150, seed=1)
+    found = examples(replace(personas, questions=lookups.questions + personas.questions), embedder)
+    return [[e for e in found if e.group is None], [e for e in found if e.group is not None]]
 
 
 def _named(weights: Doubles) -> dict[str, float]:

@@ -73,6 +73,7 @@ class Memory:
         store, embedder, decider, writer, clock: the seams; `intentmem.serving.open_memory` puts the usual ones in.
         strict_namespaces: a write to a namespace that does not exist raises instead of creating it.
         planner: decides what questions ask; `decider` where None. foreseer, payer: of a served model.
+        on_close: called when the memory has been closed.
     """
 
     def __init__(
@@ -86,11 +87,13 @@ class Memory:
         planner: Decider | None = None,
         foreseer: Foreseer | None = None,
         payer: Payer | None = None,
+        on_close: Callable[[], None] | None = None,
     ) -> None:
         self.store = store
         self.embedder = embedder
         self.clock = clock
         self._strict = strict_namespaces
+        self._on_close = on_close
         self._intake = Intake(store, clock)
         self._curation = Curation(store)
         self.pipeline = Pipeline(store, embedder, decider, writer, foreseer, payer)
@@ -332,7 +335,11 @@ class Memory:
 
     def close(self) -> None:
         """Save the indexes and close the files."""
-        self.store.close()
+        try:
+            self.store.close()
+        finally:
+            if self._on_close is not None:
+                self._on_close()
 
     def __enter__(self) -> Memory:
         return self

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from intentmem.memory.aio import AsyncMemory
     from intentmem.memory.memory import Memory
     from intentmem.memory.protocols import Embedder
+    from intentmem.memory.store import Store
+
+    from .llm.client import LLMClient
 
 NEEDED = {
     "faiss": "faiss",
@@ -46,7 +49,11 @@ def open_memory(path: str | Path | Settings | None = None, **overrides: Any) -> 
 
     settings = settings_for(path, overrides)
     embedder = make_embedder(settings.embedder)
+    served = "llm" in (settings.decider.kind, settings.writer.kind)
+    client = make_client(settings) if served else None
     store = Store(settings.store.path.expanduser(), settings.store.busy_seconds)
+    if client is not None:
+        return _served_memory(settings, store, embedder, client)
     return Memory(
         store,
         embedder,
@@ -54,6 +61,54 @@ def open_memory(path: str | Path | Settings | None = None, **overrides: Any) -> 
         ExtractiveWriter(),
         SystemClock(),
         strict_namespaces=settings.memory.strict_namespaces,
+    )
+
+
+def make_client(settings: Settings) -> LLMClient:
+    """A client of the served model of the settings. The caller closes it.
+
+    Raises:
+        InputError: no model is configured; names the setting, and what works without one.
+        MissingExtraError: the packages of the `serve` extra are absent.
+    """
+    if settings.llm.base_url is None:
+        raise InputError(
+            "llm.base_url",
+            "is not set: no model is served",
+            "set it, or INTENTMEM_LLM__BASE_URL, like http://127.0.0.1:8000/v1; "
+            "`intentmem search` and `intentmem context` find the evidence without a model",
+        )
+    if find_spec("openai") is None:
+        raise MissingExtraError("openai", "serve")
+    from .llm.client import LLMClient
+
+    return LLMClient(settings.llm)
+
+
+def _served_memory(settings: Settings, store: Store, embedder: Embedder, client: LLMClient) -> Memory:
+    """A memory over a served model, which it closes. Questions are planned by rule where the model fails."""
+    from intentmem.memory.clock import SystemClock
+    from intentmem.memory.deciders import BaselineDecider
+    from intentmem.memory.memory import Memory
+    from intentmem.memory.write.extractive import ExtractiveWriter
+
+    from .llm.wiring import LedgerPayer, model_parts
+
+    decides, writes = settings.decider.kind == "llm", settings.writer.kind == "llm"
+    baseline = BaselineDecider()
+    fallback = baseline if settings.decider.on_bad_output == "baseline" else None
+    parts = model_parts(client, store.calls, decides, writes, fallback, baseline)
+    return Memory(
+        store,
+        embedder,
+        parts.decider or baseline,
+        parts.writer or ExtractiveWriter(),
+        SystemClock(),
+        strict_namespaces=settings.memory.strict_namespaces,
+        planner=parts.planner,
+        foreseer=parts.foresight,
+        payer=LedgerPayer(client, store),
+        on_close=client.close,
     )
 
 

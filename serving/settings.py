@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import platformdirs
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
@@ -25,6 +25,8 @@ from .llm.settings import LLMSettings
 PREFIX = "INTENTMEM_"
 CONFIG_VARIABLE = "INTENTMEM_CONFIG"
 CONFIG_NAME = "intentmem.toml"
+_SHORT = {"embedder": "profile", "decider": "kind", "writer": "kind"}
+"""Groups that may be given as one string, and what it then names."""
 
 
 class _Group(BaseModel):
@@ -63,6 +65,37 @@ class EmbedderSettings(_Group):
         return {"profile": value} if isinstance(value, str) else value
 
 
+class DeciderSettings(_Group):
+    """What decides. A plain string is a kind."""
+
+    kind: Literal["baseline", "llm"] = Field(
+        default="baseline", description='"baseline" (rules and similarity) or "llm" (the served model)'
+    )
+    on_bad_output: Literal["fail", "baseline"] = Field(
+        default="fail",
+        description='what the model could not decide about a turn: "fail" keeps the operation for a retry, "baseline" '
+        "lets the rules decide",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_kind(cls, value: object) -> object:
+        return {"kind": value} if isinstance(value, str) else value
+
+
+class WriterSettings(_Group):
+    """What writes. A plain string is a kind."""
+
+    kind: Literal["extractive", "llm"] = Field(
+        default="extractive", description='"extractive" (no model) or "llm" (the served model)'
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_kind(cls, value: object) -> object:
+        return {"kind": value} if isinstance(value, str) else value
+
+
 class MemorySettings(_Group):
     """How memory is addressed."""
 
@@ -94,6 +127,8 @@ class Settings(BaseSettings):
 
     store: StoreSettings = Field(default_factory=StoreSettings)
     embedder: EmbedderSettings = Field(default_factory=EmbedderSettings)
+    decider: DeciderSettings = Field(default_factory=DeciderSettings)
+    writer: WriterSettings = Field(default_factory=WriterSettings)
     memory: MemorySettings = Field(default_factory=MemorySettings)
     read: ReadSettings = Field(default_factory=ReadSettings)
     llm: LLMSettings = Field(default_factory=LLMSettings)
@@ -194,8 +229,8 @@ def _leaves(source: Mapping[str, Any], origin: str) -> Iterator[tuple[str, str, 
     for group, content in source.items():
         if group not in known:
             raise InputError(group, f"is not a group of settings ({origin})", f"known: {', '.join(known)}")
-        if group == "embedder" and isinstance(content, str):
-            content = {"profile": content}
+        if group in _SHORT and isinstance(content, str):
+            content = {_SHORT[group]: content}
         if not isinstance(content, Mapping):
             raise InputError(
                 group, f"must hold named values ({origin})", f"like {group}.{next(iter(known[group].model_fields))}"

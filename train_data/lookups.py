@@ -1,4 +1,7 @@
-"""Look-up questions over interleaved task dialogues: short ones, whose answer stands in one turn among many like it.
+"""Look-up questions: short ones, whose answer stands in one turn among many like it.
+
+From annotated memories (`memory_lookups`): the first words of what annotators drew from a turn; its gold is that turn.
+From interleaved task dialogues (`build_lookups`):
 
 Several dialogues of the Schema-Guided Dialogue corpus are open at once and take turns, so that the same attribute of
 the same kind of thing is asked for again and again under different goals. A question names the thing and the attribute;
@@ -8,11 +11,13 @@ its gold is the turn that gives the value. Questions that could mean several tur
 from __future__ import annotations
 
 import random
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
+from intentmem.memory.store.lexical import query_terms
 from intentmem.memory.types import Label, NewTurn
 
 from .schemas import Corpus, Question, Trajectory, TurnGold, ValueSpan
@@ -22,6 +27,7 @@ _OPEN = 4
 _SITTING = 24
 _START = datetime(2024, 1, 8, 9, tzinfo=UTC)
 _MOST_QUESTIONS = 150
+_OPENING = 6
 
 
 @dataclass(slots=True)
@@ -56,6 +62,34 @@ def build_lookups(corpus: Corpus, trajectories: int, dialogues: int, seed: int) 
         made.append(trajectory)
         questions += asked
     return replace(source, trajectories=tuple(made), questions=tuple(questions))
+
+
+def memory_lookups(corpus: Corpus, most: int, seed: int) -> Corpus:
+    """Look-ups of what annotators drew from single turns, up to `most` a trajectory. Deterministic for a seed.
+
+    Raises:
+        InputError: the corpus may not be trained on.
+    """
+    source = corpus.for_training()
+    questions: list[Question] = []
+    for trajectory in source.trajectories:
+        rng = random.Random(f"{seed} {trajectory.id}")
+        drawn = sorted({(_opening(m.content), m.turn) for m in trajectory.memories if m.turn})
+        for number, (text, turn) in enumerate(rng.sample(drawn, min(most, len(drawn)))):
+            name = f"{trajectory.id}:memory {number}"
+            questions.append(Question(name, text, trajectory.id, "memory", gold_turns=(str(turn),)))
+    return replace(source, questions=tuple(questions))
+
+
+def _opening(content: str) -> str:
+    """The first words of a memory, without the heading that annotators gave it, until enough of them say something."""
+    words = re.sub(r"^【[^】]*】\s*", "", content).split()
+    kept: list[str] = []
+    for word in words:
+        kept.append(word)
+        if len(query_terms(" ".join(kept))) >= _OPENING:
+            break
+    return " ".join(kept)
 
 
 def _woven(

@@ -88,7 +88,7 @@ class Presenter:
         codes, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
         # Turns come best first: the first of each group is its best.
         kin = self._searcher.weights.kin if request.recipe is Recipe.FUSED else 0.0
-        middle = centroids(np.asarray(inverse, np.int64), ranked.evidence.vectors[ranked.places])
+        middle = centroids(np.asarray(inverse, np.int64), ranked.evidence.vectors[ranked.places], len(codes))
         scores = group_scores(ranked.scores[first], middle, kin)
         order = [int(g) for g in np.argsort(-scores, kind="stable") if codes[g] >= 0][: request.limit]
         groups: list[results.GroupResult] = []

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..filtering import resolved
 from ..protocols import Decider, Embedder
@@ -18,9 +19,10 @@ from ..write.lexicon import KINDS, Lexicon
 from ..write.vocabulary import Vocabulary
 from . import rank
 from .columns import ColumnCache, Columns, Floats, Ints
+from .matrix import MatrixCache, gathered
 from .plan import Plan, Planner
 from .request import Recipe, SearchRequest
-from .signals import Evidence, gather
+from .signals import Evidence, centroids, gather
 from .words import Pool, PostingCache, make_pool
 
 EXHAUSTIVE = 20_000
@@ -57,6 +59,7 @@ class Searcher:
         self._lexicon = lexicon
         self._columns = ColumnCache(store)
         self._postings = PostingCache(store)
+        self._matrices = MatrixCache()
         self._planner = Planner(decider)
         self._vocabularies: dict[int, tuple[int, int, dict[str, Vocabulary]]] = {}
         self.weights = rank.shipped_weights()
@@ -107,13 +110,22 @@ class Searcher:
         if len(visible) > EXHAUSTIVE:
             visible = self._candidates(columns, visible, eligible, plan, query, index)
         pool = make_pool(columns, visible, eligible)
-        vectors, embedded = _gathered(index, pool.rows)
+        vectors, embedded, sittings = self._vectors(pool, index)
+        now = _now(request, columns).timestamp()
+        evidence = gather(pool, plan, query, vectors, embedded, sittings, now, self._postings)
         cosine = self._grounded(request.namespace, pool, query)
-        evidence = gather(pool, plan, query, vectors, embedded, _now(request, columns).timestamp(), self._postings)
         if cosine is not None:
             # The grounded text stands beside the raw one: whichever is closer speaks for the turn.
             evidence = replace(evidence, raw={**evidence.raw, "dense": np.maximum(evidence.raw["dense"], cosine)})
         return evidence
+
+    def _vectors(self, pool: Pool, index: VectorIndex) -> tuple[Vector, NDArray[np.bool_], Vector]:
+        """Vectors (P, D) of a pool, which of them there are, and centroids (S, D) of its sessions."""
+        if len(pool.columns) <= EXHAUSTIVE:
+            return self._matrices.of(pool, index)
+        vectors, embedded = gathered(index, pool.rows)
+        kept = np.where(pool.eligible[:, None], vectors, np.float32(0))
+        return vectors, embedded, centroids(pool.session, kept, pool.sessions)
 
     def _grounded(self, namespace: int, pool: Pool, query: Vector) -> Floats | None:
         index = self._store.embeddings.index(namespace, GROUNDED, self._embedder.fingerprint)
@@ -154,7 +166,7 @@ class Searcher:
         return known[2]
 
     def _warnings(self, request: SearchRequest, columns: Columns) -> tuple[str, ...]:
-        missing = len(columns) - self._store.embeddings.count(request.namespace, TURN)
+        missing = len(columns) - self._store.embeddings.index(request.namespace, TURN, self._embedder.fingerprint).count
         if missing > 0:
             return (f"{missing} turns are not embedded yet and are found by their words only: run process()",)
         return ()
@@ -168,13 +180,3 @@ def _now(request: SearchRequest, columns: Columns) -> datetime:
         return request.filters.as_of
     known = columns.time if request.before_row is None else columns.time[columns.rows < request.before_row]
     return datetime.fromtimestamp(float(known[-1]) if len(known) else 0.0, UTC)
-
-
-def _gathered(index: VectorIndex, rows: Ints) -> tuple[Vector, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
-    """Vectors of rows (P, D), zero where there is none yet, and which have one."""
-    embedded = np.isin(rows, index.ids())
-    if embedded.all():
-        return index.vectors(rows), embedded
-    vectors = np.zeros((len(rows), index.dimension), np.float32)
-    vectors[embedded] = index.vectors(rows[embedded])
-    return vectors, embedded

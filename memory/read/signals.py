@@ -61,17 +61,25 @@ class Evidence:
 
 
 def gather(
-    pool: Pool, plan: Plan, query: Vector, vectors: Vector, embedded: NDArray[np.bool_], now: float, cache: PostingCache
+    pool: Pool,
+    plan: Plan,
+    query: Vector,
+    vectors: Vector,
+    embedded: NDArray[np.bool_],
+    sittings: Vector,
+    now: float,
+    cache: PostingCache,
 ) -> Evidence:
     """Compute every signal.
 
     Args:
-        query: (D,). vectors: (P, D), zero where `embedded` (P,) is False.
+        query: (D,). vectors: (P, D), zero where `embedded` (P,) is False. sittings: (S, D), centroids of the eligible
+            turns of each session, by its code.
         now: seconds since 1970 at which the question is asked.
     """
     raw = _words(pool, plan, cache)
     raw |= _meaning(pool, query, vectors, embedded)
-    raw |= _groups(pool, query, vectors, raw)
+    raw |= _groups(pool, query, vectors, sittings, raw)
     raw |= _facets(pool, plan, now)
     return Evidence(pool, vectors, raw, len(plan.terms))
 
@@ -104,14 +112,16 @@ def _words(pool: Pool, plan: Plan, cache: PostingCache) -> dict[str, Floats]:
 
 def _session_words(pool: Pool, text: Floats, length: Floats) -> Floats:
     """BM25 of a turn's whole sitting as one document, over the eligible turns."""
-    session = _dense_codes(pool.columns.session[pool.positions])
-    order = np.argsort(session, kind="stable")
-    starts = np.flatnonzero(np.r_[True, np.diff(session[order]) != 0])
-    whole = np.add.reduceat(np.where(pool.eligible, text, 0.0)[:, order], starts, axis=1)
-    size = np.add.reduceat(np.where(pool.eligible, length, 0.0)[order], starts)
-    held = size > 0
-    scores = rarity(whole, held) @ saturated(whole, size)
-    return np.asarray(scores[session], np.float32)
+    session, n = pool.session, pool.sessions
+    size = np.bincount(session, np.where(pool.eligible, length, 0.0), n).astype(np.float32)
+    whole = np.zeros((len(text), n), np.float32)
+    for at, row in enumerate(text):
+        held = np.flatnonzero(row * pool.eligible)
+        whole[at] = np.bincount(session[held], row[held], n)
+    real = size > 0
+    scores = np.zeros(n, np.float32)
+    scores[real] = rarity(whole, real) @ saturated(whole[:, real], size[real])
+    return scores[session]
 
 
 def _meaning(pool: Pool, query: Vector, vectors: Vector, embedded: NDArray[np.bool_]) -> dict[str, Floats]:
@@ -126,23 +136,24 @@ def _meaning(pool: Pool, query: Vector, vectors: Vector, embedded: NDArray[np.bo
     return {"dense": cosine, "dense_around": spread(pool, cosine - level)}
 
 
-def _groups(pool: Pool, query: Vector, vectors: Vector, raw: Mapping[str, Floats]) -> dict[str, Floats]:
+def _groups(
+    pool: Pool, query: Vector, vectors: Vector, sittings: Vector, raw: Mapping[str, Floats]
+) -> dict[str, Floats]:
     """Signals that turns lend to those they belong with: sessions, scopes, and turns alike."""
     first = sum(standardise(raw[name], pool.eligible) for name in ("lexical_around", "dense", "dense_around"))
     base = np.where(pool.eligible, first, -np.inf).astype(np.float32)
-    session = _dense_codes(pool.columns.session[pool.positions])
-    centroid, best = centroids(session, np.where(pool.eligible[:, None], vectors, 0.0)), _top_mean(session, base)
-    near = centroid @ query
+    session = pool.session
+    best, near = _top_mean(session, base, pool.sessions), sittings @ query
     found = np.isfinite(best)
     lent = np.where(found, standardise(np.where(found, best, 0.0), found) + standardise(near, found), -np.inf)
-    scope = pool.columns.scope[pool.positions]
+    lent = lent.astype(np.float32)
     return {
         "session_centroid": near[session],
         "session_best": np.nan_to_num(best, neginf=0.0)[session],
-        "session_kin": _kin(centroid, lent.astype(np.float32), 1.0)[session],
+        "session_kin": _kin(sittings, lent, 1.0)[session],
         "turn_kin": _kin(vectors, base, 0.5),
-        "thread_recency": _thread_recency(pool, session, lent.astype(np.float32)),
-        "scope": _scope_lent(scope, base),
+        "thread_recency": _thread_recency(pool, session, lent),
+        "scope": _scope_lent(pool, base),
     }
 
 
@@ -171,13 +182,9 @@ def _within(time: NDArray[np.float64], since: float | None, until: float | None)
     return -np.log1p(outside / _DAY).astype(np.float32)
 
 
-def _dense_codes(codes: Ints) -> Ints:
-    return np.asarray(np.unique(codes, return_inverse=True)[1], np.int64)
-
-
-def centroids(group: Ints, vectors: Vector) -> Vector:
-    """Normalised mean vector of each group, (G, D)."""
-    total = np.zeros((int(group.max(initial=-1)) + 1, vectors.shape[1]), np.float32)
+def centroids(group: Ints, vectors: Vector, groups: int) -> Vector:
+    """Normalised mean vector of each of `groups` groups, (G, D); zero for one without members."""
+    total = np.zeros((groups, vectors.shape[1]), np.float32)
     if len(group):
         # Members of a group mostly stand together: sum each run at once, then the few runs.
         starts = np.flatnonzero(np.r_[True, np.diff(group) != 0])
@@ -186,9 +193,8 @@ def centroids(group: Ints, vectors: Vector) -> Vector:
     return np.asarray(total / np.maximum(length, 1e-6), np.float32)
 
 
-def _top_mean(group: Ints, score: Floats, depth: int = 3) -> Floats:
-    """Mean of the best three scores of each group, (G,); minus infinity for one with none eligible."""
-    groups = int(group.max(initial=-1)) + 1
+def _top_mean(group: Ints, score: Floats, groups: int, depth: int = 3) -> Floats:
+    """Mean of the best three scores of each group, (G,); minus infinity for one with none that is finite."""
     order = np.lexsort((-score, group))
     sizes = np.bincount(group, minlength=groups)
     rank = np.arange(len(group)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
@@ -205,9 +211,10 @@ def _kin(vectors: Vector, score: Floats, sharpness: float) -> Floats:
         return np.zeros(len(score), np.float32)
     best = finite[np.argsort(-score[finite], kind="stable")[:_SEEDS]]
     weight = np.exp((score[best] - score[best].max()) * sharpness)
-    likeness = vectors @ vectors[best].T
-    likeness[best, np.arange(len(best))] = 0.0
-    return np.asarray(likeness @ (weight / weight.sum()), np.float32)
+    weight /= weight.sum()
+    likeness = vectors @ (weight @ vectors[best])
+    likeness[best] -= weight * (vectors[best] ** 2).sum(axis=1)
+    return np.asarray(likeness, np.float32)
 
 
 def _thread_recency(pool: Pool, session: Ints, lent: Floats) -> Floats:
@@ -222,14 +229,13 @@ def _thread_recency(pool: Pool, session: Ints, lent: Floats) -> Floats:
     return -np.log1p(np.maximum(ahead, 0.0))[session].astype(np.float32)
 
 
-def _scope_lent(scope: Ints, score: Floats) -> Floats:
+def _scope_lent(pool: Pool, score: Floats) -> Floats:
     """Mean of the best three scores of a turn's scope; the mean over scopes for a turn that has none."""
+    scope = pool.columns.scope[pool.positions]
     known = scope != NO_SCOPE
-    if not known.any():
-        return np.zeros(len(scope), np.float32)
-    lent = np.zeros(len(scope), np.float32)
-    best = _top_mean(_dense_codes(scope[known]), score[known])
-    usual = float(best[np.isfinite(best)].mean()) if np.isfinite(best).any() else 0.0
-    lent[known] = np.where(np.isfinite(best), best, usual)[_dense_codes(scope[known])]
-    lent[~known] = usual
+    best = _top_mean(scope[known], score[known], len(pool.columns.scopes.names))
+    found = np.isfinite(best)
+    usual = float(best[found].mean()) if found.any() else 0.0
+    lent = np.full(len(scope), usual, np.float32)
+    lent[known] = np.where(found, best, usual)[scope[known]]
     return lent

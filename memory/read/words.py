@@ -68,6 +68,16 @@ class Pool:
         return len(self.positions)
 
     @property
+    def session(self) -> Ints:
+        """Code of each turn's sitting, (P,)."""
+        return self.columns.session[self.positions]
+
+    @property
+    def sessions(self) -> int:
+        """How many sittings the namespace has."""
+        return len(self.columns.sessions.names)
+
+    @property
     def rows(self) -> Ints:
         """Integer keys of the turns, (P,)."""
         return self.columns.rows[self.positions]

@@ -179,17 +179,18 @@ class Embeddings:
         return (int(found[0]), int(found[1])) == (index.count, int(index.ids().sum()))
 
     def _catch_up(self, namespace: int, view: str, fingerprint: Fingerprint, cached: _Cached) -> None:
-        while True:
+        newest = int(self._database.read("SELECT coalesce(max(row), 0) FROM embedding")[0][0])
+        while cached.watermark < newest:
+            # By row, not by namespace: what is new is little, whoever it belongs to.
             found = self._database.read(
-                "SELECT row, owner, vector FROM embedding"
-                " WHERE namespace = ? AND view = ? AND fingerprint = ? AND row > ? ORDER BY row LIMIT ?",
-                (namespace, view, str(fingerprint), cached.watermark, _BATCH),
+                "SELECT row, owner, vector FROM embedding WHERE row > ? AND row <= ?"
+                " AND +namespace = ? AND +view = ? AND +fingerprint = ? ORDER BY row LIMIT ?",
+                (cached.watermark, newest, namespace, view, str(fingerprint), _BATCH),
             )
-            if not found:
-                return
-            owners, vectors = _unpacked(found, fingerprint.dimension)
-            cached.index.add(owners, vectors)
-            cached.watermark = int(found[-1]["row"])
+            if found:
+                owners, vectors = _unpacked(found, fingerprint.dimension)
+                cached.index.add(owners, vectors)
+            cached.watermark = int(found[-1]["row"]) if len(found) == _BATCH else newest
 
     def _save(self, namespace: int, view: str, cached: _Cached) -> None:
         try:

@@ -167,7 +167,7 @@ class Labels:
         result = []
         for part in _parts(turns):
             marks = ",".join("?" * len(part))
-            sql = f"{_INTENT} WHERE i.namespace = ? AND i.turn IN ({marks})"
+            sql = f"{_INTENT} WHERE +i.namespace = ? AND i.turn IN ({marks})"
             result += [_intent(row) for row in self._database.read(sql, (namespace, *part))]
         return result
 
@@ -200,7 +200,7 @@ class Labels:
             marks = ",".join("?" * len(part))
             for row in self._database.read(
                 f"SELECT s.*, t.id AS turn_id FROM snippet s JOIN turn t ON t.row = s.turn"
-                f" WHERE s.namespace = ? AND s.turn IN ({marks})",
+                f" WHERE +s.namespace = ? AND s.turn IN ({marks})",
                 (namespace, *part),
             ):
                 result[row["turn"]] = Snippet(

@@ -99,7 +99,7 @@ class Turns:
             part = wanted[start : start + _CHUNK]
             marks = ",".join("?" * len(part))
             for row in self._database.read(
-                f"{_SELECT} WHERE t.namespace = ? AND t.row IN ({marks})", (namespace, *part)
+                f"{_SELECT} WHERE +t.namespace = ? AND t.row IN ({marks})", (namespace, *part)
             ):
                 found[row["row"]] = _turn(row)
         return found

@@ -94,6 +94,8 @@ def examine(session: Session) -> Report:
         "embedder", lambda: _embedder(session), "check embedder.model, embedder.device and the free memory"
     ):
         return report
+    if session.settings.llm.base_url is not None:
+        report.run("model", lambda: _model(session), "check llm.base_url, llm.model and the server's log")
     with _opened(session, report) as memory:
         if memory is not None:
             _examine_memory(memory, report)
@@ -167,6 +169,30 @@ def _embedder(session: Session) -> str:
         raise _Failed(f"returned {vectors.shape}, expected (1, {embedder.fingerprint.dimension})")
     device = getattr(embedder, "device", "cpu")
     return f"{embedder.fingerprint} on {device}, loaded and encoded in {time.perf_counter() - started:.1f} s"
+
+
+def _model(session: Session) -> str:
+    from ..llm import LLMClient
+
+    settings = session.settings.llm
+    started = time.perf_counter()
+    with LLMClient(settings) as client:
+        found = client.probe()
+    if found.model not in (*found.models, *found.lora):
+        raise _Failed(f"{settings.base_url} serves {', '.join(found.models)}, not {found.model}")
+    if not found.structured_output:
+        raise _Failed(f"{found.model} answers, but not in the JSON schema that it is given: serve it with vLLM")
+    can = {
+        "JSON schema": found.structured_output,
+        "the same with thinking switched off": found.thinking_with_schema,
+        "log-probabilities of a choice": found.logprobs,
+        "tokenizer": found.tokenize,
+    }
+    context = f"context {found.max_model_len} tokens" if found.max_model_len else "context length not told"
+    abilities = ", ".join(f"{name} {'yes' if there else 'no'}" for name, there in can.items())
+    adapters = f"adapters {', '.join(found.lora)}" if found.lora else "no adapters"
+    took = f"{time.perf_counter() - started:.1f} s"
+    return f"{found.model} at {settings.base_url}: {context}; {abilities}; {adapters}; probed in {took}"
 
 
 def _write(memory: Memory, scratch: str) -> str:

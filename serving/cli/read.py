@@ -86,7 +86,7 @@ def search(
     """Find the turns that answer a question, best first."""
     from . import tables
 
-    options = _options(
+    options = search_options(
         session, recipe or session.settings.read.recipe, roles=role, speakers=speaker, scopes=scope, events=event,
         entity_types=entity_type, since=since, until=until, as_of=as_of, query_time=query_time,
     )  # fmt: skip
@@ -98,7 +98,7 @@ def search(
             explain=explain,
             **options,
         )
-    _warn(session, found["warnings"])
+    warn(session, found["warnings"])
     if group_by:
         session.show(
             found, *(tables.turns(g["turns"], title=f"{g['label']} ({g['score']:.2f})") for g in found["results"])
@@ -127,13 +127,13 @@ def context(
 
     from . import tables
 
-    options = _options(
+    options = search_options(
         session, recipe or session.settings.read.recipe, roles=role, speakers=speaker, scopes=scope, events=event,
         entity_types=entity_type, since=since, until=until, as_of=as_of, query_time=query_time,
     )  # fmt: skip
     with session.memory() as memory:
         found = memory.context(query, budget=budget or session.settings.read.budget, **options)
-    _warn(session, found["warnings"])
+    warn(session, found["warnings"])
     note = f"{found['tokens']} of {found['budget']} tokens ({found['tokenizer']}), {len(found['turns'])} turns" + (
         "; more would not fit" if found["truncated"] else ""
     )
@@ -176,7 +176,7 @@ def list_(
     """Stored turns in order of arrival."""
     from . import tables
 
-    options = _options(
+    options = search_options(
         session,
         None,
         roles=role,
@@ -204,11 +204,13 @@ def history(session: Session, turn: Annotated[str, typer.Argument(help="Id of a 
     session.show(found, tables.turns(found["results"]))
 
 
-def _options(session: Session, recipe: str | None, **filters: object) -> SearchOptions:
+def search_options(session: Session, recipe: str | None, **filters: object) -> SearchOptions:
+    """Owner, recipe and filters as the facade takes them; what was not given is left out."""
     given = {name: value for name, value in {"recipe": recipe, **filters}.items() if value}
     return cast("SearchOptions", {**session.owner, **given})
 
 
-def _warn(session: Session, warnings: list[str]) -> None:
+def warn(session: Session, warnings: list[str]) -> None:
+    """Print warnings beside the result."""
     for warning in warnings:
         session.err.print(f"warning: {warning}", style="yellow", markup=False)

@@ -42,10 +42,9 @@ def closest(candidates: Candidates, vector: Vector | None, most: int) -> Options
     """The candidates closest to a text; the first ones where there is no vector. Names are made unique."""
     count = len(candidates)
     if vector is None or candidates.vectors is None or not count:
-        order, cosines = list(range(min(most, count))), np.zeros(count)
-    else:
-        cosines = candidates.vectors @ vector
-        order = np.argsort(-cosines, kind="stable")[:most].tolist()
+        return _options(candidates, range(min(most, count)), [0.0] * count)
+    cosines = candidates.vectors @ vector
+    order = np.argsort(-cosines, kind="stable")[:most].tolist()
     return _options(candidates, order, cosines.tolist())
 
 

@@ -16,6 +16,9 @@ from jsonschema.exceptions import ValidationError as SchemaViolation
 from jsonschema.exceptions import best_match
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from referencing import Registry
+from referencing.exceptions import Unresolvable
+
+from intentmem.memory.errors import InputError
 
 from .requests import LETTERS
 
@@ -145,6 +148,7 @@ def read_object(text: str, schema: Mapping[str, Any]) -> dict[str, Any]:
 
     Raises:
         Fault: no JSON, the schema itself, or values against the schema.
+        InputError: the schema refers to something outside it; nothing is fetched.
     """
     value = _decoded(text)
     if _echoes(value, schema):
@@ -152,7 +156,10 @@ def read_object(text: str, schema: Mapping[str, Any]) -> dict[str, Any]:
     validator = Draft202012Validator(dict(schema), registry=Registry())
     first: SchemaViolation | None = None
     for candidate in _shapes(value, schema):
-        violation = best_match(validator.iter_errors(candidate))
+        try:
+            violation = best_match(validator.iter_errors(candidate))
+        except Unresolvable as error:
+            raise InputError("schema", f"refers to {error.ref!r}, which it does not hold", "define it within") from None
         if violation is None:
             assert isinstance(candidate, dict)
             return candidate

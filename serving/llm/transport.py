@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import queue
+import ssl
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator
 from contextlib import asynccontextmanager
@@ -104,12 +105,12 @@ class Transport:
             ModelError: whatever went wrong, in our terms.
         """
         async with self.translated(model, operation, seconds) as client:
-            return await client.post(path, cast_to=object, body=body)
+            return await client.post(path, cast_to=object, body=body, options=self._options())
 
     async def get(self, model: str, operation: Operation, seconds: float, path: str) -> object:
         """GET once; as `post`."""
         async with self.translated(model, operation, seconds) as client:
-            return await client.get(path, cast_to=object)
+            return await client.get(path, cast_to=object, options=self._options())
 
     @asynccontextmanager
     async def stream(
@@ -124,6 +125,7 @@ class Transport:
                 "/chat/completions",
                 cast_to=ChatCompletionChunk,
                 body=body,
+                options=self._options(),
                 stream=True,
                 stream_cls=AsyncStream[ChatCompletionChunk],
             )
@@ -188,16 +190,24 @@ class Transport:
         except ImportError as error:
             raise MissingExtraError("openai", "serve") from error
         headers: dict[str, Any] = {"OpenAI-Organization": openai.Omit(), "OpenAI-Project": openai.Omit()}
-        if not self._secret:
-            headers["Authorization"] = openai.Omit()
+        tls: dict[str, Any] = {}
+        if self.base_url.startswith("http:"):
+            # Loading the authorities takes longer than a call; this context trusts none, as none is needed.
+            tls["verify"] = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         return openai.AsyncOpenAI(
             base_url=self.base_url,
             api_key=self._secret or "none",
             default_headers=headers,
             timeout=None,
             max_retries=0,
-            http_client=openai.DefaultAsyncHttpxClient(trust_env=False, follow_redirects=False, timeout=None),
+            http_client=openai.DefaultAsyncHttpxClient(trust_env=False, follow_redirects=False, timeout=None, **tls),
         )
+
+    def _options(self) -> Any:
+        import openai
+
+        # Without a key of ours no such header is sent, least of all one that the environment holds.
+        return {} if self._secret else {"headers": {"Authorization": openai.Omit()}}
 
     def _as_ours(self, model: str, error: APIStatusError) -> ModelError:
         status = error.status_code

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from intentmem.memory.protocols import Upcoming
+from intentmem.memory.errors import ModelError
+from intentmem.memory.protocols import Decider, Upcoming
 from intentmem.memory.types import Turn
 
 from .annotate import StepAnnotator
+from .asking import Asker
 from .budget import durable_ledger
+from .deciders import LLMDecider
 from .episodes import EpisodeReader
+from .port import CallStore, ModelClient
+from .writers import LLMWriter
 
 if TYPE_CHECKING:
     from intentmem.memory.store import Store
@@ -54,3 +60,46 @@ class LedgerPayer:
         ledger = durable_ledger(self._store, namespace, operation, self._client.name)
         with self._client.charging(ledger, background=True):
             yield
+
+
+@dataclass(frozen=True, slots=True)
+class ModelParts:
+    """What stands in the seams of a memory; None where something else stands there.
+
+    decider: for turns. planner: for questions, by rule where the model fails, so that a search never depends on it.
+    """
+
+    decider: LLMDecider | None
+    planner: LLMDecider | None
+    writer: LLMWriter | None
+    foresight: Foresight
+
+
+def model_parts(
+    client: ModelClient,
+    calls: CallStore | None,
+    decides: bool = True,
+    writes: bool = True,
+    fallback: Decider | None = None,
+    planning_fallback: Decider | None = None,
+) -> ModelParts:
+    """Decider, planner and writer over one client, sharing what is asked ahead.
+
+    Args:
+        client: the served model.
+        calls: where answers are kept until what they are for is written.
+        decides, writes: what the model does.
+        fallback: decides about turns what the model gave no usable answer on; None fails the operation.
+        planning_fallback: decides about questions whatever the model fails on.
+    """
+    asker = Asker(client, calls)
+    annotator = StepAnnotator(asker, labels=decides, texts=writes)
+    reader = EpisodeReader(asker) if writes else None
+    # Of a question nothing is asked ahead, and nothing kept.
+    planner = LLMDecider(Asker(client), fallback=planning_fallback, failures=ModelError) if decides else None
+    return ModelParts(
+        LLMDecider(asker, annotator, fallback) if decides else None,
+        planner,
+        LLMWriter(asker, annotator, reader) if reader is not None else None,
+        Foresight(annotator, reader),
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 from intentmem.memory.types import Mention, RecordDraft, Reference, Snippet, Turn
 from intentmem.memory.write.extractive import GIST_LIMIT, ExtractiveWriter, date_references, insert
@@ -183,7 +184,7 @@ class LLMWriter:
 
     def _one(
         self, prompt: Prompt, messages: list[dict[str, str]], parts: dict[str, Schema], turn: Turn | None, room: int
-    ) -> dict[str, object]:
+    ) -> dict[str, Any]:
         request = JsonRequest(messages, record_of(parts), room, task=prompt.name if turn else f"read.{prompt.name}")
         answer = self._asker.structured(prompt, [(turn, request)])[0]
         if isinstance(answer, LLMError):
