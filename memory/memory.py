@@ -8,6 +8,7 @@ OpenAI messages; the owner is given by `user_id`, `agent_id` and `run_id` (or `n
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -99,6 +100,7 @@ class Memory:
         self.pipeline = Pipeline(store, embedder, decider, writer, foreseer, payer)
         self.searcher = Searcher(store, embedder, planner or decider, self.pipeline.lexicon)
         self._presenter = Presenter(store, embedder, self.searcher)
+        self._payer = payer
 
     # Writing
 
@@ -190,7 +192,8 @@ class Memory:
             EmbedderMismatchError: stored vectors come from another embedder.
         """
         request = self._request(query, options, limit=limit, group_by=group_by, explain=explain)
-        return self._presenter.search(request)
+        with self._paid(request):
+            return self._presenter.search(request)
 
     def context(
         self, query: str, *, budget: int = 4096, explain: bool = False, **options: Unpack[SearchOptions]
@@ -204,7 +207,8 @@ class Memory:
             budget: tokens at most, counted by the embedder's tokenizer.
         """
         request = self._request(query, options, budget=budget, explain=explain)
-        return self._presenter.context(request)
+        with self._paid(request):
+            return self._presenter.context(request)
 
     def get(self, turn_id: str, **owner: Unpack[Owner]) -> results.TurnResult:
         """One turn with its intent and snippet."""
@@ -348,6 +352,9 @@ class Memory:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _paid(self, request: SearchRequest) -> AbstractContextManager[None]:
+        return nullcontext() if self._payer is None else self._payer.paying(request.namespace)
 
     def _created(self, place: Address) -> int:
         return self.store.namespaces.create(place.namespace)

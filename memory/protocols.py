@@ -135,12 +135,13 @@ class Foreseer(Protocol):
 class Payer(Protocol):
     """Puts requests to a served model in the ledger."""
 
-    def paying(self, namespace: int, operation: str) -> AbstractContextManager[None]:
-        """Within it, this thread's requests are charged to an operation, as work in the background.
+    def paying(self, namespace: int, operation: str = "", background: bool = False) -> AbstractContextManager[None]:
+        """Within it, this thread's requests are charged to a namespace.
 
         Args:
             namespace: ordinal of the namespace that pays.
-            operation: id of the operation.
+            operation: id of the operation that they belong to, "" for a question.
+            background: nobody waits for them: they may be refused when a budget is used up.
         """
         ...
 

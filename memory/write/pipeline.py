@@ -187,7 +187,8 @@ class Pipeline:
         """Whether the batch was written; where turns of it were removed meanwhile, it is not, nor has it failed."""
         try:
             vectors = self._embedded(namespace, batch, removals)
-            with self._payer.paying(namespace, batch[0][0].id) if self._payer is not None else nullcontext():
+            payer, first = self._payer, batch[0][0].id
+            with payer.paying(namespace, first, background=True) if payer is not None else nullcontext():
                 self._labelled(namespace, batch, vectors, removals)
             return True
         except _Overtaken:

@@ -32,7 +32,7 @@ def preview(session: Session, reading: Reading) -> dict[str, Any]:
         [with_captions(t.text, t.attachments) for t in turns]
     )
     sample = turns[:_SAMPLE]
-    seconds = 0.0
+    seconds, calls, llm_tokens = 0.0, 0, 0
     if sample:
         with tempfile.TemporaryDirectory() as folder:
             scratch = session.settings.model_copy(
@@ -43,6 +43,9 @@ def preview(session: Session, reading: Reading) -> dict[str, Any]:
                 started = time.perf_counter()
                 memory.add(sample, namespace="sample")
                 seconds = time.perf_counter() - started
+                usage = memory.status("sample")["namespaces"][0]["usage"]
+                calls = sum(int(row["calls"]) for row in usage)
+                llm_tokens = sum(int(row["tokens"]) for row in usage)
     share = sum(tokens) / max(1, sum(tokens[: len(sample)]))
     dated = [turn.time for turn in turns if turn.time]
     return {
@@ -50,7 +53,8 @@ def preview(session: Session, reading: Reading) -> dict[str, Any]:
         "conversations": len(reading.conversations),
         "turns": len(turns),
         "tokens": sum(tokens),
-        "llm_calls": 0,
+        "llm_calls": round(calls * share),
+        "llm_tokens": round(llm_tokens * share),
         "estimated_seconds": round(seconds * share, 1),
         "measured_on_turns": len(sample),
         "first": min(dated).isoformat() if dated else None,

@@ -76,7 +76,7 @@ class StepAnnotator:
     def __init__(self, asker: Asker, labels: bool = True, texts: bool = True) -> None:
         self._asker = asker
         self._prompt = load_prompt("annotate")
-        self._keys = (*(_TEXTS if texts else ()), *(_LABELS if labels else ()), *_NEW)
+        self._keys = (*(_TEXTS if texts else ()), *(_LABELS if labels else ()), *(_NEW if labels and texts else ()))
         self.labels, self.texts = labels, texts
         self._known: OrderedDict[tuple[str, str], Annotation] = OrderedDict()
         self._guard = threading.Lock()

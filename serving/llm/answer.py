@@ -6,22 +6,26 @@ import re
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Unpack
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
+from intentmem.memory.addressing import address
 from intentmem.memory.write.dates import find_dates
 from intentmem.memory.write.messages import parse_time
 
+from .budget import durable_ledger
 from .port import ModelClient
 from .prompts import load_prompt
-from .requests import JsonRequest, LLMError, TextRequest
+from .requests import JsonRequest, LLMError, TextRequest, UsageEvent
 from .schema import LONG, listing, one_name, record_of
 from .texts import fault_of, shown
 
 if TYPE_CHECKING:
-    from intentmem.memory.memory import Memory, SearchOptions
+    from intentmem.memory.memory import Memory, Owner, SearchOptions
 
 ABSTENTION = "This is not in memory."
 """The text of an abstention."""
+_OWNER = ("namespace", "user_id", "agent_id", "run_id", "session", "trajectory")
 _MOST_CLAIMS, _MOST_TURNS = 12, 6
 _NOT_IN_MEMORY = "NOT IN MEMORY"
 _CITED = re.compile(r"\s*\[(T\d+(?:\s*[,;]\s*T?\d+)*)\]")
@@ -42,8 +46,9 @@ class Claim:
 class Answer:
     """An answer.
 
-    text: the claims together, or `ABSTENTION`. context: ids of the turns that were shown. usage: calls and tokens of
-    the context. warnings: citations and claims that were dropped, and what the search warned of.
+    text: the claims together, or `ABSTENTION`. context: ids of the turns that were shown. usage: calls, and tokens
+    of the prompt, the reply and the context. warnings: citations and claims that were dropped, and what the search
+    warned of. model: who answered, "" where nobody was asked.
     """
 
     text: str
@@ -71,6 +76,7 @@ class _Asked:
     warnings: tuple[str, ...]
     now: datetime
     query: str
+    namespace: int
 
 
 def answer(
@@ -91,15 +97,17 @@ def answer(
     """
     asked = _asked(memory, query, budget, options)
     if not asked.turns:
-        return _abstention(asked, client.name, 0)
+        return _abstention(asked, _Spent(memory, asked, ""))
     labels = [f"T{number}" for number in range(1, len(asked.turns) + 1)]
     claim = record_of({"text": LONG, "turns": listing(one_name(labels), _MOST_TURNS)})
     schema = record_of({"answered": {"type": "boolean"}, "claims": listing(claim, _MOST_CLAIMS)})
-    found = client.structured([JsonRequest(_messages("answer", asked), schema, 768, task="answer")])[0]
+    spent = _Spent(memory, asked, client.name)
+    with client.charging(spent):
+        found = client.structured([JsonRequest(_messages("answer", asked), schema, 768, task="answer")])[0]
     if isinstance(found, LLMError):
         raise found
     said = [(str(part.get("text") or ""), list(part.get("turns") or ())) for part in found.get("claims") or ()]
-    return _checked(asked, said if found.get("answered") else [], client.name)
+    return _checked(asked, said if found.get("answered") else [], spent)
 
 
 def stream_answer(
@@ -116,9 +124,14 @@ def stream_answer(
     asked = _asked(memory, query, budget, options)
     if not asked.turns:
         yield ABSTENTION
-        return _abstention(asked, client.name, 0)
+        return _abstention(asked, _Spent(memory, asked, ""))
+    spent = _Spent(memory, asked, client.name)
     whole, held, opened = "", "", False
-    for piece in client.stream(TextRequest(_messages("answer_stream", asked), 768, task="answer")):
+    stream = client.stream(TextRequest(_messages("answer_stream", asked), 768, task="answer"))
+    # Whoever pays is settled at the first piece: a context must not stay entered while the caller has control.
+    with client.charging(spent):
+        first = next(stream, "")
+    for piece in chain([first], stream):
         whole += piece
         held += piece
         if not opened and len(whole.lstrip()) < len(_NOT_IN_MEMORY) + 2:
@@ -129,16 +142,16 @@ def stream_answer(
             yield ready
     if opened or not _abstains(whole):
         yield _known_only(held, len(asked.turns))
-        return _checked(asked, _sentences(whole), client.name)
+        return _checked(asked, _sentences(whole), spent)
     yield ABSTENTION
-    return _abstention(asked, client.name, 1)
+    return _abstention(asked, spent)
 
 
 def _asked(memory: Memory, query: str, budget: int, options: SearchOptions) -> _Asked:
     now = parse_time(options.get("query_time"), "query_time") or memory.clock.now()
-    found = memory.context(query, budget=budget, **{**options, "query_time": now})
-    owner = {key: options[key] for key in ("namespace", "user_id", "agent_id", "run_id", "session") if key in options}
-    shown_turns = [memory.get(turn, **owner) for turn in found["turns"]]  # type: ignore[arg-type]
+    found = memory.context(query, budget=budget, **cast("SearchOptions", {**options, "query_time": now}))
+    owner = cast("Owner", {key: options[key] for key in _OWNER if key in options})  # type: ignore[literal-required]
+    shown_turns = [memory.get(turn, **owner) for turn in found["turns"]]
     times = tuple(datetime.fromisoformat(turn["created_at"]) for turn in shown_turns)
     return _Asked(
         memory=_labelled(found["text"], found["turns"], times),
@@ -149,6 +162,7 @@ def _asked(memory: Memory, query: str, budget: int, options: SearchOptions) -> _
         warnings=tuple(found["warnings"]),
         now=now,
         query=query,
+        namespace=memory.store.namespaces.ordinal(address(**owner).namespace),
     )
 
 
@@ -184,7 +198,7 @@ def _messages(name: str, asked: _Asked) -> list[dict[str, str]]:
     )
 
 
-def _checked(asked: _Asked, said: Sequence[tuple[str, Sequence[str]]], model: str) -> Answer:
+def _checked(asked: _Asked, said: Sequence[tuple[str, Sequence[str]]], spent: _Spent) -> Answer:
     """The answer of what was said: citations that are not in the context and claims without one are dropped."""
     claims: list[Claim] = []
     unknown, unsupported, faulty = 0, 0, 0
@@ -213,16 +227,9 @@ def _checked(asked: _Asked, said: Sequence[tuple[str, Sequence[str]]], model: st
         if count:
             warnings.append(f"{count} {what}")
     if not claims:
-        return _abstention(asked, model, 1, warnings)
-    return Answer(
-        " ".join(claim.text for claim in claims),
-        tuple(claims),
-        False,
-        asked.turns,
-        _usage(asked, 1),
-        tuple(warnings),
-        model,
-    )
+        return _abstention(asked, spent, warnings)
+    text = " ".join(claim.text for claim in claims)
+    return Answer(text, tuple(claims), False, asked.turns, spent.usage, tuple(warnings), spent.model)
 
 
 def _in_full(asked: _Asked, text: str, places: Sequence[int]) -> str:
@@ -237,13 +244,34 @@ def _in_full(asked: _Asked, text: str, places: Sequence[int]) -> str:
     return text
 
 
-def _abstention(asked: _Asked, model: str, calls: int, warnings: Sequence[str] | None = None) -> Answer:
+def _abstention(asked: _Asked, spent: _Spent, warnings: Sequence[str] | None = None) -> Answer:
     told = tuple(asked.warnings if warnings is None else warnings)
-    return Answer(ABSTENTION, (), True, asked.turns, _usage(asked, calls), told, model)
+    return Answer(ABSTENTION, (), True, asked.turns, spent.usage, told, spent.model)
 
 
-def _usage(asked: _Asked, calls: int) -> dict[str, int]:
-    return {"llm_calls": calls, "context_tokens": asked.tokens, "context_turns": len(asked.turns)}
+class _Spent:
+    """What an answer costs, counted here and charged to the memory's ledger."""
+
+    def __init__(self, memory: Memory, asked: _Asked, model: str) -> None:
+        self.model = model
+        self._asked = asked
+        self._events: list[UsageEvent] = []
+        self._ledger = durable_ledger(memory.store, asked.namespace, "", model)
+
+    def __call__(self, event: UsageEvent) -> None:
+        self._events.append(event)
+        self._ledger(event)
+
+    @property
+    def usage(self) -> dict[str, int]:
+        """Calls and tokens so far, and those of the context."""
+        return {
+            "llm_calls": sum(event.calls for event in self._events),
+            "prompt_tokens": sum(event.prompt_tokens for event in self._events),
+            "completion_tokens": sum(event.completion_tokens for event in self._events),
+            "context_tokens": self._asked.tokens,
+            "context_turns": len(self._asked.turns),
+        }
 
 
 def _place(label: object, count: int) -> int | None:

@@ -7,11 +7,12 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from intentmem.memory.errors import ModelError
 from intentmem.memory.types import Turn
 
 from .port import CallStore, ModelClient
 from .prompts import Prompt
-from .requests import Choice, ChoiceRequest, JsonRequest, LLMError
+from .requests import Choice, ChoiceRequest, JsonRequest, LLMError, Messages
 
 IN_FLIGHT = 64
 """Requests given to the client together: what a kill in the middle loses, at most."""
@@ -36,8 +37,8 @@ class Asker:
 
     @property
     def name(self) -> str:
-        """Who answers."""
-        return self.client.name
+        """Who answers; just "llm" as long as the server cannot be asked for its model."""
+        return name_of(self.client)
 
     def choose(
         self, prompt: Prompt, asked: Sequence[Asked[ChoiceRequest]]
@@ -47,7 +48,7 @@ class Asker:
         def ask(requests: Sequence[ChoiceRequest]) -> list[tuple[list[float], int] | LLMError]:
             return [_read(found) for found in self.client.choose(requests)]
 
-        keys = [self._key(prompt, request.messages, list(request.options)) for _, request in asked]
+        keys = [self._key(prompt, turn, request.messages, list(request.options)) for turn, request in asked]
         found = self._through(asked, keys, ask)
         return [e if isinstance(e, LLMError) else (tuple(e[0]), e[1]) for e in found]
 
@@ -59,7 +60,7 @@ class Asker:
         def ask(requests: Sequence[JsonRequest]) -> list[tuple[dict[str, Any], int] | LLMError]:
             return [found if isinstance(found, LLMError) else (found, 1) for found in self.client.structured(requests)]
 
-        keys = [self._key(prompt, request.messages, request.schema) for _, request in asked]
+        keys = [self._key(prompt, turn, request.messages, request.schema) for turn, request in asked]
         return self._through(asked, keys, ask)
 
     def _through(
@@ -89,9 +90,19 @@ class Asker:
                 )
         return [results[at] for at in range(len(asked))]
 
-    def _key(self, prompt: Prompt, messages: object, shape: object) -> str:
-        whole = json.dumps([self.name, prompt.hash, list(messages), shape], sort_keys=True, default=dict)  # type: ignore[call-overload]
+    def _key(self, prompt: Prompt, turn: Turn | None, messages: Messages, shape: object) -> str:
+        if turn is None or self._calls is None:
+            return ""
+        whole = json.dumps([self.name, prompt.hash, list(messages), shape], sort_keys=True, default=dict)
         return hashlib.sha256(whole.encode()).hexdigest()[:32]
+
+
+def name_of(client: ModelClient) -> str:
+    """A client's name, "llm" as long as its server cannot be asked for it: naming must not fail where asking may."""
+    try:
+        return client.name
+    except ModelError:
+        return "llm"
 
 
 def _read(found: Choice | LLMError) -> tuple[list[float], int] | LLMError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -64,6 +64,11 @@ class LLMDecider:
     def name(self) -> str:
         """Who decides."""
         return self._asker.name
+
+    @property
+    def prompts(self) -> Mapping[str, str]:
+        """Hashes of the prompts in use by name: part of the identity of every trace."""
+        return {name: load_prompt(name).hash for name in ("annotate", "choose", "labels")}
 
     def decide(self, task: Task, items: Sequence[Item]) -> list[Decision]:
         """Decide each item; results in order, requests of one call concurrent.

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import math
-import queue
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -22,7 +21,7 @@ from intentmem.memory.errors import (
 from .budget import Budget, Totals
 from .parsing import Fault, Reply, read_reply
 from .requests import Usage, UsageEvent
-from .retry import Conversation, Trial, pause
+from .retry import Conversation, Meter, Trial, pause
 from .settings import LLMSettings, Operation
 from .transport import Transport
 
@@ -34,11 +33,13 @@ UNSUPPORTED = (400, 422, 501)
 
 
 @dataclass(frozen=True)
-class Meter:
-    """Who pays for the calls of one facade call, and where each is reported."""
+class Ask:
+    """What is asked, and how. `extra`: fields of the body that belong to the form of the answer."""
 
-    background: bool = False
-    emitted: queue.SimpleQueue[Any] = field(default_factory=queue.SimpleQueue)
+    operation: Operation
+    task: str
+    conversation: Conversation
+    extra: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -64,7 +65,7 @@ class Exchange:
         Raises:
             ModelError: the server cannot be asked, or serves nothing.
         """
-        trial, attempt = Trial(1 + self.settings.max_retries), 0
+        trial, attempt = Trial(1 + self.settings.max_retries, Meter()), 0
         while self.learned.model is None:
             trial.take()
             try:
@@ -89,13 +90,13 @@ class Exchange:
             self.learned.context = length
         return found
 
-    def body(self, model: str, conversation: Conversation, extra: dict[str, Any]) -> dict[str, Any]:
+    def body(self, model: str, ask: Ask) -> dict[str, Any]:
         """A request's fields: what is configured or needed, nothing else."""
         body: dict[str, Any] = {
             "model": model,
-            "messages": conversation.rendered(),
-            "max_tokens": conversation.max_tokens,
-            **extra,
+            "messages": ask.conversation.rendered(),
+            "max_tokens": ask.conversation.max_tokens,
+            **ask.extra,
         }
         if self.settings.temperature is not None:
             body["temperature"] = self.settings.temperature
@@ -103,16 +104,7 @@ class Exchange:
             body["chat_template_kwargs"] = {"enable_thinking": False}
         return body
 
-    async def converse(
-        self,
-        operation: Operation,
-        task: str,
-        conversation: Conversation,
-        extra: dict[str, Any],
-        read: Callable[[Reply], T],
-        trial: Trial,
-        meter: Meter,
-    ) -> T:
+    async def converse(self, ask: Ask, read: Callable[[Reply], T], trial: Trial) -> T:
         """Ask until `read` accepts the reply, each fault fed back, while the trial has attempts left.
 
         Raises:
@@ -124,13 +116,13 @@ class Exchange:
         while trial.take():
             room: int | None = None
             try:
-                reply = await self.complete(operation, task, self.body(model, conversation, extra), trial, meter)
+                reply = await self.complete(ask, self.body(model, ask), trial)
                 if reply.usage and self.learned.context:
                     room = self.learned.context - reply.usage.prompt_tokens
                 return read(reply)
             except Fault as fault:
                 last = self.unusable(fault)
-                conversation.amend(fault, room)
+                ask.conversation.amend(fault, room)
             except ModelRefusedError as error:
                 last = self.without_switch(error)
             except ModelTimeoutError as error:
@@ -142,34 +134,30 @@ class Exchange:
         assert last is not None
         raise last
 
-    async def complete(
-        self, operation: Operation, task: str, body: dict[str, Any], trial: Trial, meter: Meter
-    ) -> Reply:
+    async def complete(self, ask: Ask, body: dict[str, Any], trial: Trial) -> Reply:
         """One call.
 
         Raises:
             ModelError: it failed, or the budget of background work does not allow it.
             Fault: what came back is no completion.
         """
-        seconds = self.settings.seconds(operation)
-        with self.counted(task, body, trial, meter) as used:
-            data = await self.transport.post(body["model"], operation, seconds, "/chat/completions", body)
+        seconds = self.settings.seconds(ask.operation)
+        with self.counted(ask.task, body, trial) as used:
+            data = await self.transport.post(body["model"], ask.operation, seconds, "/chat/completions", body)
             reply = read_reply(data)
             counts = reply.usage
             answered = "".join(reply.texts)
             used(counts.prompt_tokens if counts else None, counts.completion_tokens if counts else None, answered)
         return reply
 
-    async def pieces(
-        self, operation: Operation, task: str, body: dict[str, Any], trial: Trial, meter: Meter
-    ) -> AsyncIterator[tuple[str, str, str | None]]:
+    async def pieces(self, ask: Ask, body: dict[str, Any], trial: Trial) -> AsyncIterator[tuple[str, str, str | None]]:
         """One streamed call: content, reasoning and finish reason of each piece; errors as for `complete`."""
-        seconds = self.settings.seconds(operation)
+        seconds = self.settings.seconds(ask.operation)
         streamed: dict[str, Any] = {**body, "stream": True, "stream_options": {"include_usage": True}}
-        with self.counted(task, body, trial, meter) as used:
+        with self.counted(ask.task, body, trial) as used:
             answered: list[str] = []
             used(None, None, "")
-            async with self.transport.stream(body["model"], operation, seconds, streamed) as chunks:
+            async with self.transport.stream(body["model"], ask.operation, seconds, streamed) as chunks:
                 async for chunk in chunks:
                     content, reasoning, reason, counts = chunk_parts(chunk)
                     answered += (content, reasoning)
@@ -180,7 +168,7 @@ class Exchange:
 
     @contextmanager
     def counted(
-        self, task: str, body: dict[str, Any], trial: Trial, meter: Meter
+        self, task: str, body: dict[str, Any], trial: Trial
     ) -> Iterator[Callable[[int | None, int | None, str], None]]:
         """Count a call with what it is told to have used; one that fails counts as a call of no tokens."""
         expected = _estimate(body["messages"])
@@ -198,7 +186,7 @@ class Exchange:
                 estimated=guessed,
             )
 
-        with admitted if meter.background else nullcontext() as settle:
+        with admitted if trial.meter.background else nullcontext() as settle:
             try:
                 yield used
             finally:
@@ -212,11 +200,11 @@ class Exchange:
                     usage.prompt_tokens,
                     usage.completion_tokens,
                     usage.seconds,
-                    meter.background,
+                    trial.meter.background,
                     usage.estimated,
                 )
                 self.totals.add(event)
-                meter.emitted.put(event)
+                trial.meter.emitted.put(event)
 
     def unusable(self, fault: Fault) -> ModelOutputError:
         """A fault as the error that ends a request."""

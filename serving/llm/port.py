@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from intentmem.memory.types import Turn
 
+from .budget import OnUsage
 from .requests import Choice, ChoiceRequest, JsonRequest, LLMError, TextRequest
 
 
@@ -40,6 +42,10 @@ class ModelClient(Protocol):
         Raises:
             ModelError: none could be had, or it broke off.
         """
+        ...
+
+    def charging(self, on_usage: OnUsage | None = None, background: bool = False) -> AbstractContextManager[None]:
+        """Within it, this thread's calls are reported to `on_usage`."""
         ...
 
 

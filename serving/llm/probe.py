@@ -8,10 +8,10 @@ from typing import Any
 
 from intentmem.memory.errors import ModelOutputError, ModelRefusedError
 
-from .exchange import UNSUPPORTED, Exchange, Meter
+from .exchange import UNSUPPORTED, Ask, Exchange
 from .parsing import NoScores, Reply, read_object, read_scores, read_text
 from .requests import Capabilities
-from .retry import Conversation, Trial
+from .retry import Conversation, Meter, Trial
 from .tokens import count_tokens
 
 _ROOM = 64
@@ -80,7 +80,7 @@ async def _works(
 ) -> bool:
     try:
         # One attempt: a second one would tell the model what to say.
-        await exchange.converse("probe", "probe", asked, extra, read, Trial(1), meter)
+        await exchange.converse(Ask("probe", "probe", asked, extra), read, Trial(1, meter))
     except (ModelOutputError, NoScores):
         return False
     except ModelRefusedError as error:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import queue
 import random
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from typing import Any
 
 from .parsing import Fault
 from .requests import Messages, Usage
@@ -14,11 +16,20 @@ from .settings import EndpointSettings
 _FED_BACK = 1000  # characters of a faulty reply shown to the model again
 
 
+@dataclass(frozen=True)
+class Meter:
+    """Who pays for the calls of one facade call, and where each is reported."""
+
+    background: bool = False
+    emitted: queue.SimpleQueue[Any] = field(default_factory=queue.SimpleQueue)
+
+
 @dataclass
 class Trial:
     """The attempts of one request, over all forms in which it is asked, and what they cost."""
 
     left: int
+    meter: Meter
     usage: Usage = field(default_factory=Usage)
 
     def take(self) -> bool:

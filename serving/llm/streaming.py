@@ -4,31 +4,31 @@ from __future__ import annotations
 
 from intentmem.memory.errors import ModelError, ModelRefusedError, ModelTimeoutError, ModelUnavailableError
 
-from .exchange import Exchange, Meter
+from .exchange import Ask, Exchange
 from .parsing import Fault, LeadingThoughts, without_thoughts
 from .requests import TextRequest
 from .retry import Conversation, Trial, encodable
 
 
-async def stream_text(exchange: Exchange, request: TextRequest, trial: Trial, meter: Meter) -> None:
+async def stream_text(exchange: Exchange, request: TextRequest, trial: Trial) -> None:
     """Emit a text on the meter piece by piece; attempts are repeated only while nothing was emitted.
 
     Raises:
         ModelError: no text, or not the whole of it.
     """
     ceiling = max(request.max_tokens, exchange.settings.max_output_tokens)
-    conversation = Conversation(request.messages, request.max_tokens, ceiling)
+    ask = Ask("text", request.task, Conversation(request.messages, request.max_tokens, ceiling))
     model = await exchange.model()
     last: ModelError | None = None
     attempt = 0
     while trial.take():
         shown: list[str] = []
         try:
-            await _once(exchange, request.task, exchange.body(model, conversation, {}), trial, meter, shown)
+            await _once(exchange, ask, exchange.body(model, ask), trial, shown)
             return
         except Fault as fault:
             last = exchange.unusable(fault)
-            conversation.amend(fault)
+            ask.conversation.amend(fault)
             if shown:
                 raise last from None
         except ModelRefusedError as error:
@@ -44,9 +44,7 @@ async def stream_text(exchange: Exchange, request: TextRequest, trial: Trial, me
     raise last
 
 
-async def _once(
-    exchange: Exchange, task: str, body: dict[str, object], trial: Trial, meter: Meter, shown: list[str]
-) -> None:
+async def _once(exchange: Exchange, ask: Ask, body: dict[str, object], trial: Trial, shown: list[str]) -> None:
     thoughts, reasoned = LeadingThoughts(), ""
     ended: str | None = None
 
@@ -54,9 +52,9 @@ async def _once(
         text = encodable(text)
         if text and (shown or text.strip()):
             shown.append(text)
-            meter.emitted.put(text)
+            trial.meter.emitted.put(text)
 
-    async for content, reasoning, reason in exchange.pieces("text", task, body, trial, meter):
+    async for content, reasoning, reason in exchange.pieces(ask, body, trial):
         ended = reason or ended
         reasoned += reasoning
         if content:

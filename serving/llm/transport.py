@@ -12,6 +12,7 @@ import queue
 import ssl
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator
+from concurrent.futures import CancelledError
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -90,7 +91,10 @@ class Transport:
         try:
             while (item := passed.get()) is not end:
                 yield item
-            return future.result()
+            try:
+                return future.result()
+            except CancelledError:
+                raise ModelUnavailableError(self._settings.model or "?", "the client was closed meanwhile") from None
         finally:
             future.cancel()
 

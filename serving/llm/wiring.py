@@ -12,11 +12,12 @@ from intentmem.memory.protocols import Decider, Upcoming
 from intentmem.memory.types import Turn
 
 from .annotate import StepAnnotator
-from .asking import Asker
+from .asking import Asker, name_of
 from .budget import durable_ledger
 from .deciders import LLMDecider
 from .episodes import EpisodeReader
 from .port import CallStore, ModelClient
+from .requests import UsageEvent
 from .writers import LLMWriter
 
 if TYPE_CHECKING:
@@ -55,10 +56,13 @@ class LedgerPayer:
         self._store = store
 
     @contextmanager
-    def paying(self, namespace: int, operation: str) -> Iterator[None]:
-        """Within it, this thread's calls are an operation's, in the background."""
-        ledger = durable_ledger(self._store, namespace, operation, self._client.name)
-        with self._client.charging(ledger, background=True):
+    def paying(self, namespace: int, operation: str = "", background: bool = False) -> Iterator[None]:
+        """Within it, this thread's calls are charged to a namespace."""
+
+        def charge(event: UsageEvent) -> None:
+            durable_ledger(self._store, namespace, operation, name_of(self._client))(event)
+
+        with self._client.charging(charge, background=background):
             yield
 
 

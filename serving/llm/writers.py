@@ -96,8 +96,9 @@ class LLMWriter:
     def name_label(self, turn: Turn, kind: str, taken: Sequence[str]) -> tuple[str, str]:
         """A general name and a description; ("", "") where the model named nothing usable or a name that is taken."""
         annotation = self._annotator.of(turn)
-        if annotation is not None:
-            name, description = annotation.text("new_event" if kind == "event" else "new_attribute"), ""
+        key = "new_event" if kind == "event" else "new_attribute"
+        if annotation is not None and key in annotation.answer:
+            name, description = annotation.text(key), ""
             denied = self._denied
         else:
             name, description, denied = self._asked_label(turn, kind, taken)

@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,16 @@ from intentmem.memory.memory import Memory
 from intentmem.memory.protocols import Decider
 from intentmem.memory.store import Store
 from intentmem.memory.write.extractive import ExtractiveWriter
-from intentmem.serving.llm.requests import Choice, ChoiceRequest, JsonRequest, LLMError, TextRequest, Usage
+from intentmem.serving.llm.budget import OnUsage
+from intentmem.serving.llm.requests import (
+    Choice,
+    ChoiceRequest,
+    JsonRequest,
+    LLMError,
+    TextRequest,
+    Usage,
+    UsageEvent,
+)
 from intentmem.serving.llm.wiring import model_parts
 
 Request = ChoiceRequest | JsonRequest | TextRequest
@@ -55,6 +65,13 @@ class FakeClient:
     def stream(self, request: TextRequest) -> Iterator[str]:
         self.asked.append(request)
         yield from self.pieces
+
+    @contextmanager
+    def charging(self, on_usage: OnUsage | None = None, background: bool = False) -> Iterator[None]:
+        before = len(self.asked)
+        yield
+        for request in self.asked[before:] if on_usage is not None else ():
+            on_usage(UsageEvent(request.task, 1, 11, 7, 0.0))
 
     def _choice(self, request: ChoiceRequest) -> Choice | LLMError:
         self.asked.append(request)

@@ -28,7 +28,7 @@ class Raw:
 
 @dataclass(frozen=True)
 class Request:
-    """What arrived."""
+    """What arrived; names of headers in lower case."""
 
     method: str
     path: str
@@ -108,6 +108,8 @@ class StandIn:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            wbufsize = -1  # head and body in one packet: two wait 40 ms for an acknowledgement
+            disable_nagle_algorithm = True
 
             def do_GET(self) -> None:  # the name that http.server calls
                 stand_in.serve(self)
@@ -159,7 +161,14 @@ class StandIn:
         length = int(handler.headers.get("content-length") or 0)
         body = json.loads(handler.rfile.read(length)) if length else None
         with self._guard:
-            self.requests.append(Request(handler.command, handler.path, dict(handler.headers.items()), body))
+            self.requests.append(
+                Request(
+                    handler.command,
+                    handler.path,
+                    {name.lower(): value for name, value in handler.headers.items()},
+                    body,
+                )
+            )
             self.in_flight += 1
             self.peak = max(self.peak, self.in_flight)
             action = self._next(handler.path)

@@ -130,7 +130,7 @@ def test_a_new_label_is_general_or_not_at_all(named: str, kept: tuple[str, str])
     assert writer.name_label(subject, "event", ["ask price"]) == kept
 
 
-def test_a_label_asked_for_on_its_own_is_not_the_example_of_the_prompt() -> None:
+def test_c09_a_label_asked_for_on_its_own_is_not_the_example_of_the_prompt() -> None:
     client = FakeClient(name_label={"name": "demand refund", "description": "Asks for money to be paid back."})
     writer = model_parts(client, None).writer
     assert writer is not None

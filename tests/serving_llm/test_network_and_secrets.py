@@ -103,7 +103,7 @@ def test_the_key_is_sent_and_never_shown(
     client = connect(api_key=KEY, max_retries=1)
     with caplog.at_level(logging.DEBUG):
         (failed,) = client.structured([JsonRequest(ASK, SCHEMA)])
-    assert server.requests[-1].headers["Authorization"] == f"Bearer {KEY}"
+    assert server.requests[-1].headers.get("authorization") == f"Bearer {KEY}"
     assert isinstance(failed, ModelError)
     shown = [
         str(failed),
@@ -164,5 +164,5 @@ def test_an_unusable_base_url_is_refused_without_its_password(url: str) -> None:
 
 
 def test_a_client_needs_a_base_url() -> None:
-    with pytest.raises(InputError, match="llm.base_url"):
+    with pytest.raises(InputError, match=r"llm\.base_url"):
         LLMClient(LLMSettings())

@@ -1,10 +1,13 @@
 import json
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from intentmem.memory.errors import ModelError
+from intentmem.serving.cli import main
 from intentmem.serving.llm import ChoiceRequest, JsonRequest, LLMClient
 
 from .stand_in import MODEL, Raw, StandIn, as_json, failure, said, scored
@@ -79,3 +82,28 @@ def test_the_first_listed_model_is_taken(server: StandIn, connect: Connect) -> N
     server.on["/v1/models"] = Raw(b'{"data": []}')
     with pytest.raises(ModelError, match="serves no model"):
         _ = connect().name
+
+
+def test_a21_the_doctor_prints_what_the_probe_found(
+    server: StandIn, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def doctor() -> tuple[int, dict[str, Any]]:
+        monkeypatch.setattr(sys, "argv", ["intentmem", "doctor", "--json"])
+        with pytest.raises(SystemExit) as stop:
+            main()
+            raise SystemExit(0)
+        checks = json.loads(capsys.readouterr().out)["checks"]
+        return int(stop.value.code or 0), {check["name"]: check for check in checks}
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("INTENTMEM_STORE__PATH", str(tmp_path / "memory"))
+    monkeypatch.setenv("INTENTMEM_EMBEDDER__PROFILE", "hash")
+    assert "model" not in doctor()[1]
+    monkeypatch.setenv("INTENTMEM_LLM__BASE_URL", server.url)
+    server.says(obedient)
+    code, checks = doctor()
+    assert code == 0 and checks["model"]["ok"]
+    assert f"{MODEL} at {server.url}: context 4096 tokens; JSON schema yes" in checks["model"]["detail"]
+    server.says(said("Good morning!"))
+    code, checks = doctor()
+    assert code != 0 and not checks["model"]["ok"] and checks["model"]["remedy"]

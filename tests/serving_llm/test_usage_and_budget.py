@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from intentmem.memory.errors import BudgetExceededError
+from intentmem.memory.errors import BudgetExceededError, ModelUnavailableError
 from intentmem.memory.memory import Memory
 from intentmem.serving.llm import Budget, ChoiceRequest, JsonRequest, LLMClient, TextRequest, UsageEvent, durable_ledger
 
@@ -204,6 +204,25 @@ def test_a_stream_that_is_left_ends_its_call(server: StandIn, connect: Connect) 
         break
     server.says(scored("A", {"A": -0.1}))
     assert client.choose([ChoiceRequest(ASK, ("x", "y"))])
+
+
+def test_a_client_that_is_closed_ends_its_calls_with_an_error(server: StandIn, connect: Connect) -> None:
+    server.says(as_json(ONE, delay=0.5))
+    client = connect()
+    closing = threading.Timer(0.1, client.close)
+    closing.start()
+    with pytest.raises(ModelUnavailableError, match="closed"):
+        client.structured(requests(1))
+    closing.join()
+
+
+def test_background_work_stays_so_within(server: StandIn, connect: Connect) -> None:
+    seen: list[UsageEvent] = []
+    server.says(as_json(ONE))
+    client = connect()
+    with client.charging(background=True), client.charging(seen.append):
+        client.structured(requests(1))
+    assert [event.background for event in seen] == [True]
 
 
 def test_a_client_works_again_after_it_was_closed(server: StandIn, connect: Connect, tmp_path: Path) -> None:
