@@ -10,7 +10,7 @@ EXTRAS := cpu,train,bench,serve
 export HF_HUB_OFFLINE := 1
 export TOKENIZERS_PARALLELISM := false
 
-.PHONY: demo test test-fast lint types clean
+.PHONY: demo test test-fast test-vllm vllm-env lint types clean
 
 demo: $(VENV)/.installed
 	$(BIN)/intentmem demo
@@ -19,14 +19,21 @@ test: $(VENV)/.dev lint types
 	$(BIN)/python -m pytest -q -n 2
 
 test-fast: $(VENV)/.dev
-	$(BIN)/python -m pytest -q -n 2 -m "not slow and not real"
+	$(BIN)/python -m pytest -q -n 2 -m "not slow and not real and not vllm"
+
+# A real vLLM on the CPU, in an environment of its own (about 4 GB), and a small model for it.
+vllm-env:
+	$(PYTHON) tests/serving_llm/vllm_setup.py $(PIP_ARGS)
+
+test-vllm: $(VENV)/.dev vllm-env
+	$(BIN)/python -m pytest -q -m vllm
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 
 # By package, on what a user gets: the folders here are not named as the packages are.
 types: $(VENV)/.dev
-	rm -rf build
+	rm -rf build/types build/lib build/bdist.*
 	$(INSTALL) --no-deps --no-build-isolation --target build/types .
 	cd build && MYPYPATH=types ../$(BIN)/python -m mypy --config-file ../pyproject.toml --cache-dir ../.mypy_cache \
 		$(foreach package,$(PACKAGES),-p intentmem.$(package))

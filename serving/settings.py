@@ -20,6 +20,7 @@ from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSetti
 from intentmem.memory.errors import InputError
 from intentmem.memory.read.request import Recipe
 
+from .llm.server_settings import ServerSettings
 from .llm.settings import LLMSettings
 
 PREFIX = "INTENTMEM_"
@@ -132,6 +133,7 @@ class Settings(BaseSettings):
     memory: MemorySettings = Field(default_factory=MemorySettings)
     read: ReadSettings = Field(default_factory=ReadSettings)
     llm: LLMSettings = Field(default_factory=LLMSettings)
+    server: ServerSettings = Field(default_factory=ServerSettings)
 
     @classmethod
     def settings_customise_sources(

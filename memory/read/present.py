@@ -86,10 +86,12 @@ class Presenter:
         if ranked.evidence is None:
             return []
         codes, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-        # Turns come best first: the first of each group is its best.
-        kin = self._searcher.weights.kin if request.recipe is Recipe.FUSED else 0.0
-        middle = centroids(np.asarray(inverse, np.int64), ranked.evidence.vectors[ranked.places], len(codes))
-        scores = group_scores(ranked.scores[first], middle, kin)
+        if request.recipe is Recipe.FUSED:
+            middle = centroids(inverse, ranked.evidence.vectors[ranked.places], len(codes))
+            scores = group_scores(ranked.scores, inverse, middle, self._searcher.weights.kin)
+        else:
+            # Turns come best first: the first of each group is its best.
+            scores = ranked.scores[first]
         order = [int(g) for g in np.argsort(-scores, kind="stable") if codes[g] >= 0][: request.limit]
         groups: list[results.GroupResult] = []
         for group in order:

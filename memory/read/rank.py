@@ -13,7 +13,7 @@ import numpy as np
 
 from ..errors import IntentMemError
 from ..types import Vector
-from .columns import Floats
+from .columns import Floats, Ints
 from .plan import Plan
 from .signals import SIGNALS, Evidence, standardise
 
@@ -118,13 +118,17 @@ def _closest_scope(scope: np.ndarray[Any, np.dtype[np.int64]], cosine: Floats) -
     return found
 
 
-def group_scores(best: Floats, centroids: Vector, kin: float) -> Floats:
-    """Score of each group, (G,): its best turn, and a share of what groups like it score.
+def group_scores(scores: Floats, group: Ints, centroids: Vector, kin: float) -> Floats:
+    """Score of each group, (G,): a soft maximum over its turns, and a share of what groups like it score.
 
     Args:
-        best: (G,), the best fused score in each.
+        scores: (R,), of the turns. The soft maximum is log-sum-exp, as in the loss that the fused weights were learned
+            with: several good turns beat one.
+        group: (R,), code of each turn's group; every group has a turn.
         centroids: (G, D), L2-normalised mean vector of each.
     """
+    top = float(scores.max())
+    best = (top + np.log(np.maximum(np.bincount(group, np.exp(scores - top)), 1e-30))).astype(np.float32)
     standing = standardise(best, np.ones(len(best), bool))
     if len(best) < 3 or not kin:
         return standing

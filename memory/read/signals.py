@@ -218,10 +218,13 @@ def _kin(vectors: Vector, score: Floats, sharpness: float) -> Floats:
 
 
 def _thread_recency(pool: Pool, session: Ints, lent: Floats) -> Floats:
-    """How little of the matter's own sittings came after a turn's: 0 for its latest sitting, negative before."""
+    """How little of the matter's own sittings came after a turn's: 0 for its latest sitting, negative before.
+
+    In order of arrival: dates may be missing, coarse or wrong, what was told later is not.
+    """
     belongs = 1.0 / (1.0 + np.exp(_SURE - np.clip(lent, -50.0, 50.0)))
     begins = np.full(len(lent), np.inf)
-    np.minimum.at(begins, session, pool.columns.time[pool.positions])
+    np.minimum.at(begins, session, pool.rows)
     order = np.argsort(begins, kind="stable")
     later = np.cumsum(belongs[order][::-1])[::-1] - belongs[order]
     ahead = np.empty(len(lent))

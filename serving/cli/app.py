@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from . import answer, care, curate, read, write
+from . import answer, care, curate, llm, read, write
 
 app = typer.Typer(
     name="intentmem",
@@ -34,7 +34,7 @@ def _main(
     """Options before the command."""
 
 
-for part in (write, read, answer, curate, care):
+for part in (write, read, answer, curate, care, llm):
     part.register(app)
 
 if find_spec("intentmem.serving.bench.commands") is not None:

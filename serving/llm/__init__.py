@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from .server_settings import ServerSettings
 from .settings import LLMSettings, RemoteEmbedderSettings
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
         UsageEvent,
         lettered,
     )
+    from .server import VllmServer
 
 _HOMES = {
     "Budget": "budget",
@@ -35,6 +37,7 @@ _HOMES = {
     "TextRequest": "requests",
     "Usage": "requests",
     "UsageEvent": "requests",
+    "VllmServer": "server",
     "durable_ledger": "budget",
     "lettered": "requests",
 }
@@ -50,9 +53,11 @@ __all__ = [
     "LLMSettings",
     "RemoteEmbedder",
     "RemoteEmbedderSettings",
+    "ServerSettings",
     "TextRequest",
     "Usage",
     "UsageEvent",
+    "VllmServer",
     "durable_ledger",
     "lettered",
 ]
