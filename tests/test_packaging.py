@@ -1,6 +1,7 @@
 """What is installed is what is in the tree, and the arrows between the folders point one way."""
 
 import ast
+import re
 import subprocess
 import sys
 import tarfile
@@ -10,6 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 import intentmem.memory
 import intentmem.serving
@@ -104,3 +108,17 @@ def test_wheel_and_sdist_hold_every_package_and_data_file(tmp_path: Path) -> Non
         inside = {name.partition("/")[2] for name in sdist.getnames()}
     missing = {path.as_posix() for path in files(".py", *DATA)} - inside
     assert not missing, sorted(missing)
+
+
+def test_f04_every_direct_dependency_has_a_lower_bound_and_a_tested_version() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    pinned = dict(re.findall(r"^([\w.-]+)==(\S+)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE))
+    tested = {canonicalize_name(name): Version(version) for name, version in pinned.items()}
+    extras = project["project"]["optional-dependencies"]
+    # The builds for other machines are the user's: neither CUDA nor vLLM is part of the tested environment.
+    direct = [*project["project"]["dependencies"], *(d for e in ("cpu", "train", "bench", "serve") for d in extras[e])]
+    for requirement in map(Requirement, direct + project["dependency-groups"]["dev"]):
+        version = tested.get(canonicalize_name(requirement.name))
+        assert any(bound.operator == ">=" for bound in requirement.specifier), f"{requirement} has no lower bound"
+        assert version is not None, f"{requirement.name} is not in constraints.txt"
+        assert version in requirement.specifier, f"{requirement} does not admit the tested {version}"

@@ -24,7 +24,9 @@ app = typer.Typer(
     help="Measure quality, speed and size on data of your own or on public benchmarks.", no_args_is_help=True
 )
 
-Json = Annotated[Path, typer.Option("--json", help="File for the report (JSON), replaced when the run is complete.")]
+Json = Annotated[
+    Path | None, typer.Option("--json", help="File for the report (JSON), replaced when the run is complete.")
+]
 Profile = Annotated[str | None, typer.Option(help="Embedder profile; unset takes it from the settings.")]
 Recipes = Annotated[str, typer.Option(help="Recipes, comma-separated.")]
 Seed = Annotated[int, typer.Option(help="Seed of what is drawn at random.")]
@@ -34,7 +36,7 @@ Seed = Annotated[int, typer.Option(help="Seed of what is drawn at random.")]
 def quality(
     corpus: Annotated[str, typer.Option(help="locomo (turns) or realmem (sessions).")],
     data: Annotated[Path, typer.Option(help="The published file, or a folder of them.")],
-    json: Json,
+    json: Json = None,
     recipes: Recipes = "dense,lexical,stitch,fused",
     budgets: Annotated[str, typer.Option(help="Token budgets, comma-separated.")] = "1024,4096",
     k: Annotated[int, typer.Option(help="Turns for recall at a fixed number.")] = 10,
@@ -72,10 +74,10 @@ def quality(
 @app.command()
 def ingest(
     data: Annotated[Path, typer.Option(help="The published file, or a folder of them.")],
-    json: Json,
+    json: Json = None,
     corpus: Annotated[str, typer.Option(help="locomo, realmem, sgd, tiage, or auto.")] = "auto",
     turns: Annotated[int | None, typer.Option(help="The first so many turns; unset takes all.")] = None,
-    threads: Annotated[str, typer.Option(help="Numbers of threads, comma-separated; a process each.")] = "1",
+    threads: Annotated[str, typer.Option(help="Numbers of threads, comma-separated; a process each.")] = "1,2",
     repeats: Annotated[int, typer.Option(help="Repeats of each figure; the median is reported.")] = 3,
     recipes: Recipes = "dense,lexical,stitch,fused",
     queries: Annotated[int, typer.Option(help="Different queries.")] = 50,
@@ -94,7 +96,7 @@ def ingest(
 
 @app.command()
 def vectors(
-    json: Json,
+    json: Json = None,
     n: Annotated[int, typer.Option(help="Vectors.")] = 1_000_000,
     dim: Annotated[int, typer.Option(help="Dimensions.")] = 384,
     queries: Annotated[int, typer.Option(help="Queries.")] = 500,
@@ -108,7 +110,7 @@ def vectors(
 
 @app.command()
 def scale(
-    json: Json,
+    json: Json = None,
     turns: Annotated[int, typer.Option(help="Turns in the store.")] = 100_000,
     queries: Annotated[int, typer.Option(help="Different queries.")] = 100,
     recipes: Recipes = "fused",
@@ -124,7 +126,7 @@ def scale(
     _finish(measure, json)
 
 
-def _finish(measure: Callable[[Progress], Report], json: Path) -> None:
+def _finish(measure: Callable[[Progress], Report], json: Path | None) -> None:
     """Run with a progress bar, write the report, show it; a known error is one line and exit code 2 or 1."""
     from .report import commit
     from .tables import notes, tables
@@ -133,7 +135,8 @@ def _finish(measure: Callable[[Progress], Report], json: Path) -> None:
     try:
         with _bars() as progress:
             report = measure(progress)
-        report.write(json)
+        if json is not None:
+            report.write(json)
     except IntentMemError as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(2 if isinstance(error, InputError) else 1) from error
@@ -142,7 +145,8 @@ def _finish(measure: Callable[[Progress], Report], json: Path) -> None:
         console.print(table)
     for note in notes(report):
         console.print(note, markup=False, highlight=False)
-    console.print(f"Report: {json}", markup=False, highlight=False)
+    if json is not None:
+        console.print(f"Report: {json}", markup=False, highlight=False)
 
 
 @contextmanager

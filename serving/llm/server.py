@@ -21,10 +21,10 @@ from pydantic import SecretStr
 from intentmem.memory.errors import InputError, ModelTimeoutError, ModelUnavailableError
 
 from . import server_guard
-from .server_checks import Machine, address_of, check_memory, check_port, interpreter, this_machine
+from .server_checks import Machine, address_of, check_memory, check_port, fitted, interpreter, this_machine
 from .server_command import command_line, environment
 from .server_logs import advice, last_lines, new_log
-from .server_model import find_model, footprint
+from .server_model import Footprint, find_model, footprint
 from .server_settings import ServerSettings
 
 Progress = Callable[[float, str], None]
@@ -60,6 +60,7 @@ class VllmServer:
         self.log: Path | None = None
         self._key = api_key.get_secret_value() if api_key else None
         self._folder = find_model(settings.model, settings.download)
+        self._footprint = self._weighed()
         self._python = interpreter(settings, self.machine)
         self._process: subprocess.Popen[bytes] | None = None
         self._guard: subprocess.Popen[bytes] | None = None
@@ -94,10 +95,8 @@ class VllmServer:
             name, _, folder = adapter.partition("=")
             if not (Path(folder).expanduser() / "adapter_config.json").is_file():
                 raise InputError("server.adapters", f"{name}: {folder} holds no adapter_config.json")
-        if self._folder is not None:
-            check_memory(
-                footprint(self._folder, self.profile.dtype, self.profile.quantisation), self.profile, self.machine
-            )
+        if self._footprint is not None:
+            check_memory(self._footprint, self.profile, self.machine)
 
     def start(self, progress: Progress | None = None) -> str:
         """Start it and wait until it answers. Returns the base URL for `llm.base_url`.
@@ -156,6 +155,13 @@ class VllmServer:
                 self._dismiss()
                 raise
         self._dismiss()
+
+    def _weighed(self) -> Footprint | None:
+        if self._folder is None:
+            return None
+        found = footprint(self._folder, self.profile.dtype, self.profile.quantisation)
+        self.profile = fitted(self.profile, found, self.settings)
+        return found
 
     def _launch(self, file: IO[bytes]) -> None:
         try:

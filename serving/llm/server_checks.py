@@ -91,6 +91,13 @@ def check_port(host: str, port: int) -> None:
         ) from error
 
 
+def fitted(profile: Profile, found: Footprint, settings: ServerSettings) -> Profile:
+    """The profile with its context cut to what the model was made for, unless the settings ask for more."""
+    if settings.context_tokens or not found.context or found.context >= (profile.context_tokens or 0):
+        return profile
+    return profile.model_copy(update={"context_tokens": found.context})
+
+
 def check_memory(found: Footprint, profile: Profile, machine: Machine) -> None:
     """Raise where the model cannot fit, with the numbers and the settings to change.
 

@@ -131,7 +131,7 @@ def test_process_and_reembed_report_what_they_did(filled: Cli) -> None:
     assert payload(filled("reembed", "--json"))["embedder"].startswith("hash@")
 
 
-def test_the_doctor_writes_searches_and_deletes_for_real(filled: Cli) -> None:
+def test_f19_the_doctor_writes_searches_and_deletes_for_real(filled: Cli) -> None:
     report = payload(filled("doctor", "--json"))
     assert report["sound"]
     assert {"write", "search", "delete", "namespace default"} <= {check["name"] for check in report["checks"]}

@@ -22,6 +22,16 @@ def option(name: str, default: str = "") -> str:
     return sys.argv[sys.argv.index(name) + 1] if name in sys.argv else default
 
 
+def log(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def die() -> None:
+    log("\x1b[31mboom\x1b[0m")
+    os._exit(7)
+
+
 class Handler(BaseHTTPRequestHandler):
     ready_at = 0.0
 
@@ -49,9 +59,9 @@ class Handler(BaseHTTPRequestHandler):
 
 def main() -> None:
     behaviour = os.environ.get("FAKE_VLLM", "")
-    print("INFO loading the model", flush=True)
+    log("INFO loading the model")
     if behaviour == "dies-early":
-        print("ValueError: No available memory for the cache blocks.", flush=True)
+        log("ValueError: No available memory for the cache blocks.")
         sys.exit(1)
     if behaviour == "stubborn":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -67,12 +77,12 @@ def main() -> None:
     if behaviour != "stubborn":
 
         def leave(number: int, frame: FrameType | None) -> None:
-            print("INFO shutting down", flush=True)
+            log("INFO shutting down")
             os._exit(0)
 
         signal.signal(signal.SIGTERM, leave)
     if behaviour == "dies-later":
-        threading.Timer(0.8, lambda: (print("\x1b[31mboom\x1b[0m", flush=True), os._exit(7))).start()
+        threading.Timer(0.8, die).start()
     server.serve_forever()
 
 

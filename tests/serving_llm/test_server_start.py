@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from intentmem.memory.errors import InputError
-from intentmem.serving.llm.server_checks import Machine, address_of, check_memory, check_port, interpreter
+from intentmem.serving.llm.server_checks import Machine, address_of, check_memory, check_port, fitted, interpreter
 from intentmem.serving.llm.server_command import command_line, environment
 from intentmem.serving.llm.server_model import GIB, find_model, footprint
 from intentmem.serving.llm.server_settings import ServerSettings, automatic, profiles
@@ -32,14 +32,14 @@ def flag(line: list[str], name: str) -> str | None:
     return line[line.index(name) + 1] if name in line else None
 
 
-def make_model(folder: Path, gib: float = 0.001, dtype: str = "BF16", **config: Any) -> Path:
+def make_model(folder: Path, gib: float = 0.001, stored: str = "BF16", **config: Any) -> Path:
     """A folder whose header claims so many GiB, without the bytes on the disk."""
     folder.mkdir(parents=True, exist_ok=True)
     shape = {"num_hidden_layers": 30, "num_attention_heads": 9, "num_key_value_heads": 3, "hidden_size": 576}
-    (folder / "config.json").write_text(json.dumps({**shape, "max_position_embeddings": 8192, **config}))
-    width = {"BF16": 2, "F32": 4, "I8": 1}[dtype]
+    (folder / "config.json").write_text(json.dumps({**shape, "max_position_embeddings": 32768, **config}))
+    width = {"BF16": 2, "F32": 4, "I8": 1}[stored]
     count = int(gib * GIB / width)
-    tensor = {"w": {"dtype": dtype, "shape": [count, 1], "data_offsets": [0, count * width]}}
+    tensor = {"w": {"dtype": stored, "shape": [count, 1], "data_offsets": [0, count * width]}}
     header = json.dumps({**tensor, "__metadata__": {"format": "pt"}}).encode()
     with (folder / "model.safetensors").open("wb") as file:
         file.write(struct.pack("<Q", len(header)) + header)
@@ -198,7 +198,7 @@ def test_a_file_cut_short_is_found_before_the_start(tmp_path: Path) -> None:
     [
         (15, CPU, {}, "server.model", ("19.0 GiB", "weights 15.0", "KV cache 2.0", "16.0 GiB are free")),
         (1, CPU, {"data_parallel": 4}, "server.model", ("20.0 GiB", "times 4")),
-        (1, CPU, {"context_tokens": 9000}, "server.context_tokens", ("9000", "8192")),
+        (1, CPU, {"context_tokens": 40000}, "server.context_tokens", ("40000", "32768")),
         (30, gpus(1, 24), {}, "server.memory_share", ("24.0 GiB", "20.4 GiB", "weights 30.0")),
         (1, gpus(1, 24, 10), {}, "server.memory_share", ("24.0 GiB", "10.0 GiB are free")),
         (1, gpus(2), {"profile": "gpus"}, "server.profile", ("takes 4 GPUs", "has 2")),
@@ -223,6 +223,13 @@ def test_a_cache_too_small_for_one_context_is_told(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="hold no context of 100000 tokens") as caught:
         check_memory(found, profile, CPU)
     assert "set it to 3 or more" in caught.value.remedy and "46603" in caught.value.remedy
+
+
+def test_a_profile_gives_way_to_the_context_that_the_model_was_made_for(tmp_path: Path) -> None:
+    found = footprint(make_model(tmp_path, max_position_embeddings=2048), "auto", None)
+    assert fitted(ServerSettings().resolved(()), found, ServerSettings()).context_tokens == 2048
+    asked = ServerSettings(context_tokens=3000)
+    assert fitted(asked.resolved(()), found, asked).context_tokens == 3000
 
 
 @pytest.mark.parametrize(("gib", "machine", "given"), [(1, CPU, {}), (60, gpus(2), {"tensor_parallel": 2})])
