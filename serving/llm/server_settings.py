@@ -29,6 +29,8 @@ class Profile(BaseModel):
     dtype: of the weights and the KV cache. memory_share: of each GPU, 0 to 1. kv_cache_gib: of main memory, on a CPU.
     tensor_parallel, pipeline_parallel, data_parallel: GPUs a layer is split over, stages the layers are split into, and
     copies of the model; their product is the number of GPUs. None leaves a value to vLLM.
+    structured_backend: guidance builds a grammar as it goes; xgrammar took 2 to 4 s of a core for each schema that
+    limits the length of a string, and ours differ from turn to turn.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
@@ -48,7 +50,7 @@ class Profile(BaseModel):
     eager: bool = False
     prefix_caching: bool = True
     quantisation: str | None = None
-    structured_backend: Literal["auto", "xgrammar", "guidance", "outlines", "lm-format-enforcer"] = "xgrammar"
+    structured_backend: Literal["auto", "xgrammar", "guidance", "outlines", "lm-format-enforcer"] = "guidance"
     disable_any_whitespace: bool = True
 
     @property

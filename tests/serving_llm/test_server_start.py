@@ -54,7 +54,7 @@ def test_a_cpu_starts_the_module_with_its_variables() -> None:
     assert flag(line, "--dtype") == "bfloat16" and "--enforce-eager" in line and "--enable-prefix-caching" in line
     assert flag(line, "--max-model-len") == "4096" and flag(line, "--max-num-seqs") == "16"
     assert json.loads(str(flag(line, "--structured-outputs-config"))) == {
-        "backend": "xgrammar", "disable_any_whitespace": True,
+        "backend": "guidance", "disable_any_whitespace": True,
     }  # fmt: skip
     assert "--gpu-memory-utilization" not in line and "--enable-lora" not in line
     settings = ServerSettings()
@@ -130,6 +130,10 @@ def test_an_unknown_profile_names_the_known_ones() -> None:
 def test_lists_can_be_given_as_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("INTENTMEM_SERVER__EXTRA_FLAGS", '["--seed", "3"]')
     assert load_settings().server.extra_flags == ("--seed", "3")
+    monkeypatch.setenv("INTENTMEM_SERVER__EXTRA_FLAGS", "--seed 3")
+    with pytest.raises(InputError, match="INTENTMEM_SERVER"):
+        load_settings()
+    monkeypatch.delenv("INTENTMEM_SERVER__EXTRA_FLAGS")
     with pytest.raises(InputError, match="name=folder"):
         load_settings({"server": {"adapters": ["nameless"]}})
 
@@ -157,6 +161,7 @@ def test_an_environment_without_vllm_gets_the_commands_that_make_one(
     without.parent.mkdir(parents=True)
     without.write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "raise SystemExit(1)"\n')
     without.chmod(0o755)
+    (tmp_path / "env/pyvenv.cfg").touch()
     with pytest.raises(InputError, match="has no vLLM") as caught:
         interpreter(ServerSettings(python=without), machine)
     assert "python3 -m venv" in caught.value.remedy and package in caught.value.remedy.replace("`", "")
