@@ -10,6 +10,7 @@ from .exchange import UNSUPPORTED, Ask, Exchange
 from .parsing import Fault, NoScores, Reply, read_object, read_scores, read_text
 from .requests import LETTERS, Choice, ChoiceRequest, JsonRequest, Messages, TextRequest, Usage
 from .retry import Conversation, Trial, encodable
+from .schema import for_grammar
 
 _ALTERNATIVES = 20  # vLLM's own limit where it is started without another
 _CHOICE_TOKENS = 32
@@ -55,7 +56,7 @@ async def fill(exchange: Exchange, request: JsonRequest, trial: Trial) -> dict[s
     Raises:
         ModelError: none could be had.
     """
-    shape = {"name": "answer", "schema": dict(request.schema), "strict": True}
+    shape = {"name": "answer", "schema": for_grammar(request.schema), "strict": True}
     ask = Ask(
         "structured",
         request.task,

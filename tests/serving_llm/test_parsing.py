@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from intentmem.serving.llm.parsing import Fault, LeadingThoughts, read_object, read_reply, without_thoughts
 from intentmem.serving.llm.retry import retry_after
+from intentmem.serving.llm.schema import LONG, SHORT, for_grammar, listing, record_of
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -65,3 +66,10 @@ def test_the_time_to_wait_is_read_as_seconds_or_a_date() -> None:
     assert retry_after(None) is None and retry_after("Wed, 21 Oct 2015 07:28:00 GMT") == 0
     later = retry_after("Fri, 01 Jan 2100 00:00:00 GMT")
     assert later is not None and later > 1e9
+
+
+def test_a_grammar_is_not_asked_to_count_characters() -> None:
+    schema = record_of({"name": SHORT, "parts": listing(LONG, 3)})
+    sent = for_grammar(schema)
+    assert "maxLength" not in json.dumps(sent) and "maxLength" in json.dumps(schema)
+    assert sent["properties"]["parts"]["maxItems"] == 3 and sent["required"] == ["name", "parts"]

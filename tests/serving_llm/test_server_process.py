@@ -141,7 +141,7 @@ def test_one_that_ignores_the_request_to_end_is_killed(make: MakeServer, monkeyp
     pid, started = server.pid, time.monotonic()
     assert pid is not None
     server.stop()
-    assert not alive(pid) and 0.5 <= time.monotonic() - started < 5
+    assert not alive(pid) and 0.5 <= time.monotonic() - started < 30
 
 
 def test_its_workers_end_with_it(make: MakeServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
