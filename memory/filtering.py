@@ -32,15 +32,7 @@ def _ids(names: tuple[str, ...] | None, known: dict[str, str], merged: dict[str,
     if names is None:
         return None
     wanted = {name.casefold() for name in names}
-    return tuple({_end(i, merged) for i, name in known.items() if i in names or name.casefold() in wanted})
-
-
-def _end(identity: str, merged: dict[str, str]) -> str:
-    seen = {identity}
-    while (following := merged.get(identity)) and following not in seen:
-        seen.add(following)
-        identity = following
-    return identity
+    return tuple({merged.get(i, i) for i, name in known.items() if i in names or name.casefold() in wanted})
 
 
 def selected_turns(store: Store, namespace: int, filters: Filters, before_row: int | None = None) -> list[Turn]:
@@ -78,11 +70,11 @@ def _matches(turn: Turn, f: Filters) -> bool:
 def _labelled(intent: Intent | None, f: Filters, merged: dict[str, str]) -> bool:
     return (
         intent is not None
-        and (f.scopes is None or _end(intent.scope.id, merged) in f.scopes)
+        and (f.scopes is None or merged.get(intent.scope.id, intent.scope.id) in f.scopes)
         and (f.events is None or _carries(intent.events, f.events, merged))
         and (f.entity_types is None or _carries(intent.entity_types, f.entity_types, merged))
     )
 
 
 def _carries(labels: tuple[Scored, ...], wanted: tuple[str, ...], merged: dict[str, str]) -> bool:
-    return any(_end(label.id, merged) in wanted for label in labels)
+    return any(merged.get(label.id, label.id) in wanted for label in labels)

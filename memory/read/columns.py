@@ -180,7 +180,7 @@ class ColumnCache:
         if not intents:
             return c
         scope, labels, weights, given = c.scope.copy(), c.labels.copy(), c.weights.copy(), c.given.copy()
-        canonical = self._canonical(c.namespace)
+        canonical = self._store.labels.merged(c.namespace)
         for _, row, intent in intents:
             at = int(np.searchsorted(c.rows, row))
             if at >= len(c) or c.rows[at] != row:
@@ -197,18 +197,6 @@ class ColumnCache:
         unseen = [i for i, row, _ in intents if row > last]
         read_to = min(unseen) - 1 if unseen else max(i for i, _, _ in intents)
         return _replaced(c, scope=scope, labels=labels, weights=weights, given=given, last_intent=read_to)
-
-    def _canonical(self, namespace: int) -> dict[str, str]:
-        """Where merged scopes and labels lead."""
-        pointers = self._store.labels.merged(namespace)
-        resolved = {}
-        for start in pointers:
-            end, seen = start, {start}
-            while (following := pointers.get(end)) and following not in seen:
-                seen.add(following)
-                end = following
-            resolved[start] = end
-        return resolved
 
 
 _LABELS_A_TURN = 10

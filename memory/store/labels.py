@@ -123,13 +123,13 @@ class Labels:
         ]
 
     def merged(self, namespace: int) -> dict[str, str]:
-        """Ids of merged scopes and labels, with the id that each points to."""
+        """Ids of merged scopes and labels, with the id that each stands for now, merges of merges followed."""
         found = self._database.read(
             "SELECT id, canonical FROM scope WHERE namespace = :n AND canonical IS NOT NULL"
             " UNION ALL SELECT id, canonical FROM label WHERE namespace = :n AND canonical IS NOT NULL",
             {"n": namespace},
         )
-        return {row["id"]: row["canonical"] for row in found}
+        return _followed({row["id"]: row["canonical"] for row in found})
 
     # Intents
 
@@ -266,6 +266,18 @@ class Labels:
             )
             for row in found
         ]
+
+
+def _followed(pointers: Mapping[str, str]) -> dict[str, str]:
+    """Where each pointer leads in the end; a circle, which no operation makes, ends where it closes."""
+    ends = {}
+    for start in pointers:
+        end, seen = start, {start}
+        while (following := pointers.get(end)) and following not in seen:
+            seen.add(following)
+            end = following
+        ends[start] = end
+    return ends
 
 
 _INTENT = "SELECT i.*, t.id AS turn_id FROM intent i JOIN turn t ON t.row = i.turn"

@@ -112,7 +112,8 @@ class States:
         for start in range(0, len(intents), _PAGE):
             rows = sorted(by_turn)[start : start + _PAGE]
             for turn, vector in zip(*self._embedded(state.namespace, rows), strict=True):
-                self._place(state, turn, resolve(by_turn[turn.row].scope.id, merged), vector)
+                scope = by_turn[turn.row].scope.id
+                self._place(state, turn, merged.get(scope, scope), vector)
         state.last_intent = max(row for row, _, _ in intents)
 
     def _place(self, state: NamespaceState, turn: Turn, scope: str, vector: Vector) -> None:
@@ -144,12 +145,3 @@ def step_of(turn: Turn, vector: Vector) -> Step:
 def rendered(turn: Turn) -> str:
     """A turn with its speaker, as deciders read it."""
     return f"{turn.speaker or turn.role}: {turn.searchable_text}"
-
-
-def resolve(identity: str, merged: dict[str, str]) -> str:
-    """Where an id leads after merges."""
-    seen = {identity}
-    while (following := merged.get(identity)) and following not in seen:
-        seen.add(following)
-        identity = following
-    return identity
