@@ -1,0 +1,233 @@
+"""One base encoder, many adapters: the layers below the lowest adapted one run once for all of them.
+
+An adapter is LoRA (Hu et al., 2021) on the top layers. Its weights are merged into copies of those layers when it is
+loaded, so that it costs no more at run time than the layers themselves.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from intentmem.memory.errors import InputError
+from intentmem.memory.types import Vector
+
+from .backbone import Backbone
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+MAX_TOKENS = 128
+"""Tokens of a text that students read, special ones included: the head of a long turn tells what it is about."""
+_BATCH_TOKENS = 1024
+_LORA = re.compile(r"(?:.*\.)?encoder\.layer\.(\d+)\.(.+)\.lora_(A|B)(?:\.default)?\.weight$")
+
+
+@dataclass(frozen=True, slots=True)
+class Adapter:
+    """LoRA weights of the layers from `first_layer` up, as peft names them; `scale` is alpha / rank."""
+
+    name: str
+    first_layer: int
+    scale: float
+    weights: Mapping[str, Vector]
+    max_tokens: int = MAX_TOKENS
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Encoded:
+    """A text as one adapter sees it. pooled: (D,), mean over its tokens, not normalised. tokens: (T, D) or None."""
+
+    pooled: Vector
+    tokens: Vector | None = None
+
+
+class AdaptedEncoder:
+    """Texts through the base and through each adapter.
+
+    Args:
+        base: the loaded base encoder; it must be a stack of `encoder.layer`s over `embeddings`.
+        adapters: by name. `PLAIN`, the base as it is, needs no adapter.
+
+    Raises:
+        InputError: the base has no such stack, or an adapter does not fit it.
+    """
+
+    def __init__(self, base: Backbone, adapters: Sequence[Adapter]) -> None:
+        self.base = base
+        layers = layer_stack(base.module)
+        self._split = min((a.first_layer for a in adapters), default=len(layers))
+        self._trunk = _section(base.module, layers[: self._split], whole=True)
+        self._tops: dict[str, Any] = {}
+        self._limits = {adapter.name: adapter.max_tokens for adapter in adapters}
+        for adapter in adapters:
+            merged = merge(layers, adapter)
+            self._tops[adapter.name] = _section(base.module, merged[self._split :], whole=False)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the adapters."""
+        return tuple(self._tops)
+
+    @property
+    def dimension(self) -> int:
+        """Size of a vector."""
+        return self.base.dimension
+
+    def encode(
+        self, texts: Sequence[str], names: Sequence[str], with_tokens: Sequence[str] = ()
+    ) -> dict[str, list[Encoded]]:
+        """Encode texts by each of the adapters named; token states too for those in `with_tokens`.
+
+        A text beyond the adapter's `max_tokens` is cut there.
+        """
+        limit = max(self._limits[name] for name in names)
+        ids = [self._ids(text, limit) for text in texts]
+        found: dict[str, list[Encoded | None]] = {name: [None] * len(texts) for name in names}
+        for batch in batches([len(one) for one in ids], _BATCH_TOKENS):
+            for name, rows in self._pass([ids[row] for row in batch], names, with_tokens).items():
+                for row, encoded in zip(batch, rows, strict=True):
+                    found[name][row] = encoded
+        return {name: [one for one in rows if one is not None] for name, rows in found.items()}
+
+    def _ids(self, text: str, limit: int) -> list[int]:
+        opening, closing = self.base.opening, self.base.closing
+        body = self.base.tokenizer.encode(_safe(text), add_special_tokens=False).ids
+        return [*opening, *body[: limit - len(opening) - len(closing)], *closing]
+
+    def _pass(self, ids: list[list[int]], names: Sequence[str], with_tokens: Sequence[str]) -> dict[str, list[Encoded]]:
+        import torch
+
+        inputs, mask = padded(ids, self.base.padding, self.base.device)
+        given = mask if bool((mask == 0).any()) else None
+        sizes = [len(one) for one in ids]
+        found = {}
+        with torch.inference_mode():
+            shared = self._trunk(input_ids=inputs, attention_mask=given).last_hidden_state
+            for name in names:
+                hidden = self._tops[name](inputs_embeds=shared, attention_mask=given).last_hidden_state.float()
+                means = mean_over(hidden, mask).cpu().numpy()
+                states = hidden.cpu().numpy() if name in with_tokens else None
+                found[name] = [
+                    Encoded(mean, None if states is None else states[row, :size].copy())
+                    for row, (mean, size) in enumerate(zip(means, sizes, strict=True))
+                ]
+        return found
+
+
+def layer_stack(module: Any) -> list[Any]:
+    """The layers of an encoder, lowest first.
+
+    Raises:
+        InputError: the model is no such encoder.
+    """
+    layers = getattr(getattr(module, "encoder", None), "layer", None)
+    if layers is None or not hasattr(module, "embeddings") or getattr(module.config, "is_decoder", False):
+        kind = type(module).__name__
+        raise InputError("base", f"{kind} is not a stack of encoder layers", "use a BERT-like encoder, such as MiniLM")
+    return list(layers)
+
+
+def merge(layers: Sequence[Any], adapter: Adapter) -> list[Any]:
+    """The layers with the adapter's weights added; those it leaves alone are shared, not copied.
+
+    Raises:
+        InputError: a weight fits no layer, lacks its pair, or the adapter changes nothing.
+    """
+    import torch
+
+    pairs: dict[tuple[int, str], dict[str, Vector]] = {}
+    for key, value in adapter.weights.items():
+        if (match := _LORA.fullmatch(key)) is None:
+            raise InputError(f"adapter.{key}", "is not a LoRA weight of an encoder layer")
+        pairs.setdefault((int(match[1]), match[2]), {})[match[3]] = value
+    merged = list(layers[: adapter.first_layer]) + [copy.deepcopy(layer) for layer in layers[adapter.first_layer :]]
+    changed = False
+    for (number, path), pair in pairs.items():
+        if set(pair) != {"A", "B"} or not adapter.first_layer <= number < len(merged):
+            raise InputError(f"adapter.layer.{number}.{path}", "has no pair, or no layer of that number is adapted")
+        try:
+            target = merged[number].get_submodule(path).weight
+        except AttributeError as error:
+            raise InputError(f"adapter.layer.{number}.{path}", "names no part of the base") from error
+        delta = torch.from_numpy(np.float32(pair["B"]) @ np.float32(pair["A"])) * adapter.scale
+        if delta.shape != target.shape:
+            raise InputError(
+                f"adapter.layer.{number}.{path}", f"has shape {tuple(delta.shape)}, not {tuple(target.shape)}"
+            )
+        changed = changed or bool(delta.abs().max() > 0)
+        target.data += delta.to(target)
+    if not changed:
+        raise InputError(f"adapter.{adapter.name}", "changes nothing: its weights are missing or zero")
+    return merged
+
+
+def batches(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:
+    """Indices in batches of like lengths, at most `tokens` padded tokens each (but at least one text)."""
+    order = sorted(range(len(lengths)), key=lambda row: lengths[row])
+    batch: list[int] = []
+    for row in order:
+        if batch and (len(batch) + 1) * lengths[row] > tokens:
+            yield batch
+            batch = []
+        batch.append(row)
+    if batch:
+        yield batch
+
+
+def padded(ids: Sequence[Sequence[int]], padding: int, device: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    """Token ids as (B, T), and the mask that is 1 at tokens."""
+    import torch
+
+    longest = max(len(one) for one in ids)
+    inputs = torch.full((len(ids), longest), padding, dtype=torch.long)
+    mask = torch.zeros((len(ids), longest), dtype=torch.long)
+    for row, one in enumerate(ids):
+        inputs[row, : len(one)] = torch.tensor(one, dtype=torch.long)
+        mask[row, : len(one)] = 1
+    return inputs.to(device), mask.to(device)
+
+
+def mean_over(hidden: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """(B, T, D) token states to (B, D): the mean over each row's tokens."""
+    weights = mask.unsqueeze(-1).to(hidden.dtype)
+    return (hidden * weights).sum(dim=1) / weights.sum(dim=1)
+
+
+def _section(module: Any, layers: Sequence[Any], whole: bool) -> Any:
+    """The encoder with these layers only; unless it is `whole`, it takes hidden states in the place of token ids."""
+    from torch import nn
+
+    section = copy.copy(module)
+    section._modules = dict(module._modules)
+    encoder = copy.copy(module.encoder)
+    encoder._modules = {**module.encoder._modules, "layer": nn.ModuleList(layers)}
+    section._modules["encoder"] = encoder
+    section._modules["pooler"] = None
+    section.config = copy.copy(module.config)
+    section.config.num_hidden_layers = encoder.config.num_hidden_layers = len(layers)
+    if not whole:
+        section._modules["embeddings"] = _passing_on()
+    return section.eval()
+
+
+def _passing_on() -> nn.Module:
+    from torch import nn
+
+    class PassingOn(nn.Module):
+        """In the place of embeddings: the hidden states that were given."""
+
+        def forward(self, *_: Any, inputs_embeds: torch.Tensor, **__: Any) -> torch.Tensor:
+            return inputs_embeds
+
+    return PassingOn()
+
+
+def _safe(text: str) -> str:
+    return text.encode("utf-8", "replace").decode("utf-8")

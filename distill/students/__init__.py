@@ -1,0 +1,1 @@
+"""Students at run time: one family for each kind of label space."""

@@ -1,0 +1,77 @@
+"""What every student offers at run time, and the encodings that they share."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from intentmem.memory.tasks import Decision, Item, Task
+from intentmem.memory.types import Vector
+
+from ..encoding import AdaptedEncoder, Encoded
+
+_KEPT = 4096
+
+
+class Encodings:
+    """Texts by adapter, each text encoded once: turn-level tasks of one turn share a pass, labels are kept.
+
+    All adapters are asked at once, as what is asked of one is about to be asked of the others.
+    """
+
+    def __init__(self, encoder: AdaptedEncoder, turn_adapters: Sequence[str], with_tokens: Sequence[str] = ()) -> None:
+        self.encoder = encoder
+        self._together = tuple(turn_adapters)
+        self._with_tokens = frozenset(with_tokens)
+        self._turns: OrderedDict[str, dict[str, Encoded]] = OrderedDict()
+        self._texts: dict[str, OrderedDict[str, Encoded]] = {}
+
+    def turns(self, texts: Sequence[str], adapter: str) -> list[Encoded]:
+        """Turns by one adapter, and by all turn adapters on the way."""
+        if adapter not in self._together:
+            return self.texts(texts, adapter)
+        found = {text: self._turns[text] for text in texts if text in self._turns}
+        fresh = [text for text in dict.fromkeys(texts) if text not in found]
+        if fresh:
+            made = self.encoder.encode(fresh, self._together, [n for n in self._together if n in self._with_tokens])
+            for row, text in enumerate(fresh):
+                found[text] = self._turns[text] = {name: made[name][row] for name in self._together}
+            while len(self._turns) > _KEPT:
+                self._turns.popitem(last=False)
+        return [found[text][adapter] for text in texts]
+
+    def texts(self, texts: Sequence[str], adapter: str) -> list[Encoded]:
+        """Other texts, such as labels, by one adapter; pooled only."""
+        known = self._texts.setdefault(adapter, OrderedDict())
+        found = {text: known[text] for text in texts if text in known}
+        fresh = [text for text in dict.fromkeys(texts) if text not in found]
+        if fresh:
+            for text, encoded in zip(fresh, self.encoder.encode(fresh, [adapter])[adapter], strict=True):
+                found[text] = known[text] = encoded
+            while len(known) > _KEPT:
+                known.popitem(last=False)
+        return [found[text] for text in texts]
+
+
+class Student(Protocol):
+    """One task's head.
+
+    Its constructor is `from_head(task, adapter, head, options)`: the name of its adapter, its arrays by name as they
+    are stored (safetensors), and plain values (numbers, texts, lists) as they stand in the manifest.
+    """
+
+    task: Task
+    adapter: str
+
+    def decide(self, items: Sequence[Item], encodings: Encodings) -> list[Decision]:
+        """Decide items; results in order, with calibrated confidence; the caller sets `decided_by` and `seconds`."""
+        ...
+
+    def head(self) -> Mapping[str, Vector]:
+        """Its arrays by name."""
+        ...
+
+    def options(self) -> Mapping[str, object]:
+        """Its plain values: thresholds, temperature, feature names, kind of head."""
+        ...
