@@ -1,0 +1,60 @@
+"""What goes into the training of students and what comes out, whatever their family."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..encoding import Adapter
+from ..students.base import Student
+from .adapting import LoraShape
+from .loop import Curve, LoopConfig, Progress
+
+
+@dataclass(frozen=True, slots=True)
+class TrainOptions:
+    """How to train. None leaves the choice to the family, which has measured one."""
+
+    seed: int = 0
+    loop: LoopConfig | None = None
+    shape: LoraShape | None = None
+    checkpoints: Path | None = None
+    progress: Progress | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One figure. `group`: all, seen, unseen. `low`, `high`: its 95% bootstrap interval, by conversation."""
+
+    task: str
+    metric: str
+    value: float
+    n: int
+    low: float = float("nan")
+    high: float = float("nan")
+    group: str = "all"
+    data: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """A trained student with all that its artifact states.
+
+    Attributes:
+        adapter: weights, in half precision; students of one adapter carry equal ones.
+        measured: on development data, never on data that a choice was made on.
+        splits: conversations by split (train, dev, calibration), disjoint.
+        canary: rendered inputs whose outputs a loader checks.
+        confusion: counts by (given, predicted), for the plot; empty where labels are open.
+        reliability: (mean confidence, accuracy, n) by bin, after calibration.
+    """
+
+    student: Student
+    adapter: Adapter
+    curve: Curve
+    measured: tuple[Measured, ...]
+    splits: Mapping[str, tuple[str, ...]]
+    data: Mapping[str, str] = field(default_factory=dict)
+    confusion: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    reliability: tuple[tuple[float, float, int], ...] = ()
