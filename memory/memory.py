@@ -74,6 +74,7 @@ class Memory:
         store, embedder, decider, writer, clock: the seams; `intentmem.serving.open_memory` puts the usual ones in.
         strict_namespaces: a write to a namespace that does not exist raises instead of creating it.
         planner: decides what questions ask; `decider` where None. foreseer, payer: of a served model.
+        turn_space: encodes turns for a decider of scopes that has vectors of its own.
         on_close: called when the memory has been closed.
     """
 
@@ -88,6 +89,7 @@ class Memory:
         planner: Decider | None = None,
         foreseer: Foreseer | None = None,
         payer: Payer | None = None,
+        turn_space: Embedder | None = None,
         on_close: Callable[[], None] | None = None,
     ) -> None:
         self.store = store
@@ -97,7 +99,7 @@ class Memory:
         self._on_close = on_close
         self._intake = Intake(store, clock)
         self._curation = Curation(store)
-        self.pipeline = Pipeline(store, embedder, decider, writer, foreseer, payer)
+        self.pipeline = Pipeline(store, embedder, decider, writer, foreseer, payer, turn_space)
         self.searcher = Searcher(store, embedder, planner or decider, self.pipeline.lexicon)
         self._presenter = Presenter(store, embedder, self.searcher)
         self._payer = payer

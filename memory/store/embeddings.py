@@ -19,8 +19,8 @@ from .database import Database
 from .namespaces import Namespaces
 from .vectors import VectorIndex
 
-TURN, GROUNDED = "turn", "grounded"
-"""Views: raw text of a turn, and its grounded text where that says more."""
+TURN, GROUNDED, SCOPE_SPACE = "turn", "grounded", "scope"
+"""Views: raw text of a turn, its grounded text where that says more, and a turn as a decider of scopes sees it."""
 
 _SAVE_AFTER = 2000
 _BATCH = 20_000
@@ -92,10 +92,11 @@ class Embeddings:
             raise EmbedderMismatchError(active, str(fingerprint))
 
     def switch(self, connection: sqlite3.Connection, namespace: int, fingerprint: Fingerprint) -> None:
-        """Use the vectors of another fingerprint from now on, and drop all others, within the caller's transaction."""
+        """Search another fingerprint's vectors from now on and drop the former, within the caller's transaction."""
         self._namespaces.set_progress(connection, namespace, "fingerprint", str(fingerprint))
         connection.execute(
-            "DELETE FROM embedding WHERE namespace = ? AND fingerprint != ?", (namespace, str(fingerprint))
+            "DELETE FROM embedding WHERE namespace = ? AND view IN (?, ?) AND fingerprint != ?",
+            (namespace, TURN, GROUNDED, str(fingerprint)),
         )
         self._namespaces.bump(connection, namespace, removed=True)
 

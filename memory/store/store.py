@@ -128,7 +128,7 @@ class Store:
                         "INSERT OR REPLACE INTO tombstone VALUES (?, ?, ?)", (namespace, digest, time.time())
                     )
             connection.execute(
-                "DELETE FROM embedding WHERE namespace = ? AND view IN ('turn', 'grounded') AND owner = ?",
+                "DELETE FROM embedding WHERE namespace = ? AND view IN ('turn', 'grounded', 'scope') AND owner = ?",
                 (namespace, turn.row),
             )
             self.turns.remove(connection, namespace, turn)
@@ -182,7 +182,7 @@ class Store:
         """Rows that hang on nothing, by table: all zero in a sound file."""
         count = "SELECT count(*) FROM"
         queries = {
-            "embedding": f"{count} embedding e WHERE e.namespace = ? AND e.view IN ('turn', 'grounded')"
+            "embedding": f"{count} embedding e WHERE e.namespace = ? AND e.view IN ('turn', 'grounded', 'scope')"
             " AND NOT EXISTS (SELECT 1 FROM turn t WHERE t.row = e.owner AND t.namespace = e.namespace)",
             "intent": f"{count} intent i WHERE i.namespace = ? AND NOT EXISTS (SELECT 1 FROM scope s"
             " WHERE s.namespace = i.namespace AND s.id = i.scope)",

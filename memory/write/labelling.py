@@ -39,6 +39,7 @@ class Block:
     changes: list[VocabularyChange] = field(default_factory=list)
     grounded_rows: list[int] = field(default_factory=list)
     grounded_vectors: Vector | None = None
+    scope_vectors: Vector | None = None
     seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
 
 
@@ -74,7 +75,10 @@ class Labeller:
         self._foresee(state, turns, vectors, block)
         events = self._open_labels(state, "event", EVENT.name, turns, vectors, block)
         types = self._open_labels(state, "entity_type", ENTITY_TYPES.name, turns, vectors, block)
-        placed = self._scopes(state, turns, vectors, block)
+        started = time.perf_counter()
+        block.scope_vectors = places = self._states.space.of(turns, vectors)
+        block.seconds[SCOPE.name] += time.perf_counter() - started
+        placed = self._scopes(state, turns, places, block)
         for at, turn in enumerate(turns):
             scope, move, decision = placed[at]
             block.intents.append((turn, _intent(turn, scope, move, decision, events[at], types[at])))
@@ -93,6 +97,8 @@ class Labeller:
         changed = self._lexicon.save(connection, n, block.changes, self._writer.name)
         for turn, intent in block.intents:
             labels.put_intent(connection, n, turn.row, intent, by_hand=False)
+        if block.scope_vectors is not None:
+            self._states.space.put(connection, n, [turn for turn, _ in block.intents], block.scope_vectors)
         for turn, snippet in block.snippets:
             labels.put_snippet(connection, n, turn.row, snippet)
             if snippet.references:

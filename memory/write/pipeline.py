@@ -18,6 +18,7 @@ from ..store.operations import Operation
 from ..types import Turn, Vector
 from .labelling import Labeller
 from .lexicon import Lexicon
+from .space import ScopeSpace
 from .state import States
 
 BLOCK = 256
@@ -56,11 +57,13 @@ class Pipeline:
         writer: Writer,
         foreseer: Foreseer | None = None,
         payer: Payer | None = None,
+        turn_space: Embedder | None = None,
     ) -> None:
         self._store = store
         self._embedder = embedder
         self.lexicon = Lexicon(store, embedder)
-        self._states = States(store, embedder, self.lexicon)
+        self._space = ScopeSpace(store, embedder, turn_space)
+        self._states = States(store, self._space, self.lexicon)
         self._decider = decider
         self._writer = writer
         self._payer = payer
@@ -241,7 +244,7 @@ class Pipeline:
         labelled = {row for _, row, _ in self._store.labels.intents(namespace, turns=[turn.row for turn in turns])}
         fresh = [at for at, turn in enumerate(turns) if turn.row not in labelled]
         block = self._labeller.label(
-            state, [turns[at] for at in fresh], self._states.voices.without(turns, vectors)[fresh]
+            state, [turns[at] for at in fresh], self._space.voices.without(turns, vectors)[fresh]
         )
         with self._store.database.write() as connection:
             self._check(namespace, removals)

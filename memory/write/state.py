@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..protocols import Embedder
 from ..store import Store
-from ..store.embeddings import TURN
 from ..types import Episode, Mention, Scope, Turn, Vector
 from .label_growth import LabelGrowth
 from .lexicon import KINDS, Lexicon
 from .scopes import ScopeTracker, Step
+from .space import ScopeSpace
 from .vocabulary import Vocabulary
-from .voices import Voices
 
 KNOWN_MENTIONS = 200
 """Latest mentions of a scope that a reference may stand for."""
@@ -54,12 +51,11 @@ class States:
     another process, labelling goes on from what is stored and nothing else.
     """
 
-    def __init__(self, store: Store, embedder: Embedder, lexicon: Lexicon) -> None:
+    def __init__(self, store: Store, space: ScopeSpace, lexicon: Lexicon) -> None:
         self._store = store
-        self._embedder = embedder
+        self.space = space
         self._lexicon = lexicon
         self._states: dict[int, NamespaceState] = {}
-        self.voices = Voices(embedder)
 
     def current(self, namespace: int) -> NamespaceState:
         """The state up to the last intent written; the caller holds the namespace's worker lock."""
@@ -85,7 +81,7 @@ class States:
         for kind in KINDS:
             vocabulary = self._lexicon.vocabulary(namespace, kind)
             state.vocabularies[kind] = vocabulary
-            pooled, vectors = self._embedded(namespace, self._lexicon.pooled(namespace, kind))
+            pooled, vectors = self.space.embedded(namespace, self._lexicon.pooled(namespace, kind))
             pool = {str(turn.row): vector for turn, vector in zip(pooled, vectors, strict=True)}
             state.growth[kind] = self._lexicon.growth(namespace, vocabulary, pool, POOL_FIT)
         for scope in self._store.labels.scopes(namespace).values():
@@ -93,15 +89,6 @@ class States:
         for episode in self._store.labels.episodes(namespace, open_only=True):
             state.episodes[episode.trajectory] = episode
         return state
-
-    def _embedded(self, namespace: int, rows: Sequence[int]) -> tuple[list[Turn], Vector]:
-        """The turns of rows that are embedded, and their vectors (N, D) as labelling takes them."""
-        turns = self._store.turns.by_rows(namespace, rows)
-        owners, vectors = self._store.embeddings.load(
-            namespace, TURN, self._embedder.fingerprint, [row for row in rows if row in turns]
-        )
-        found = [turns[row] for row in owners.tolist()]
-        return found, self.voices.without(found, vectors)
 
     def _replay(self, state: NamespaceState) -> None:
         intents = self._store.labels.intents(state.namespace, after=state.last_intent)
@@ -111,7 +98,7 @@ class States:
         by_turn = {row: intent for _, row, intent in intents}
         for start in range(0, len(intents), _PAGE):
             rows = sorted(by_turn)[start : start + _PAGE]
-            for turn, vector in zip(*self._embedded(state.namespace, rows), strict=True):
+            for turn, vector in zip(*self.space.stored(state.namespace, rows), strict=True):
                 scope = by_turn[turn.row].scope.id
                 self._place(state, turn, merged.get(scope, scope), vector)
         state.last_intent = max(row for row, _, _ in intents)
