@@ -7,7 +7,7 @@ from support import OtherEmbedder, WatchedEmbedder, assert_sound, make_memory
 
 from intentmem.memory.memory import Memory
 
-TALK = ["Find me a hotel in Porto.", "Which nights?", "From Friday to Sunday.", "What rises faster, rye or wheat dough?"]
+TALK = ["Find me a hotel in Porto.", "Which nights?", "From Friday to Sunday.", "Does rye dough rise as fast as wheat?"]
 
 
 class Opened:
