@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from intentmem.memory.errors import InputError
 from intentmem.memory.types import Vector
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     import torch
     from torch import nn
 
+PLAIN = "plain"
+"""The name under which texts are encoded by the base as it is."""
 MAX_TOKENS = 128
 """Tokens of a text that students read, special ones included: the head of a long turn tells what it is about."""
 _BATCH_TOKENS = 1024
@@ -36,7 +39,7 @@ class Adapter:
     name: str
     first_layer: int
     scale: float
-    weights: Mapping[str, Vector]
+    weights: Mapping[str, NDArray[np.floating[Any]]]
     max_tokens: int = MAX_TOKENS
 
 
@@ -63,17 +66,19 @@ class AdaptedEncoder:
         self.base = base
         layers = layer_stack(base.module)
         self._split = min((a.first_layer for a in adapters), default=len(layers))
-        self._trunk = _section(base.module, layers[: self._split], whole=True)
+        self._trunk = section(base.module, layers[: self._split], whole=True)
         self._tops: dict[str, Any] = {}
         self._limits = {adapter.name: adapter.max_tokens for adapter in adapters}
         for adapter in adapters:
             merged = merge(layers, adapter)
-            self._tops[adapter.name] = _section(base.module, merged[self._split :], whole=False)
+            self._tops[adapter.name] = section(base.module, merged[self._split :], whole=False)
+        self._tops[PLAIN] = section(base.module, layers[self._split :], whole=False)
+        self._limits[PLAIN] = MAX_TOKENS
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the adapters."""
-        return tuple(self._tops)
+        return tuple(name for name in self._tops if name != PLAIN)
 
     @property
     def dimension(self) -> int:
@@ -142,7 +147,7 @@ def merge(layers: Sequence[Any], adapter: Adapter) -> list[Any]:
     """
     import torch
 
-    pairs: dict[tuple[int, str], dict[str, Vector]] = {}
+    pairs: dict[tuple[int, str], dict[str, NDArray[np.floating[Any]]]] = {}
     for key, value in adapter.weights.items():
         if (match := _LORA.fullmatch(key)) is None:
             raise InputError(f"adapter.{key}", "is not a LoRA weight of an encoder layer")
@@ -156,7 +161,7 @@ def merge(layers: Sequence[Any], adapter: Adapter) -> list[Any]:
             target = merged[number].get_submodule(path).weight
         except AttributeError as error:
             raise InputError(f"adapter.layer.{number}.{path}", "names no part of the base") from error
-        delta = torch.from_numpy(np.float32(pair["B"]) @ np.float32(pair["A"])) * adapter.scale
+        delta = torch.from_numpy(pair["B"].astype(np.float32) @ pair["A"].astype(np.float32)) * adapter.scale
         if delta.shape != target.shape:
             raise InputError(
                 f"adapter.layer.{number}.{path}", f"has shape {tuple(delta.shape)}, not {tuple(target.shape)}"
@@ -200,7 +205,7 @@ def mean_over(hidden: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     return (hidden * weights).sum(dim=1) / weights.sum(dim=1)
 
 
-def _section(module: Any, layers: Sequence[Any], whole: bool) -> Any:
+def section(module: Any, layers: Sequence[Any], whole: bool) -> Any:
     """The encoder with these layers only; unless it is `whole`, it takes hidden states in the place of token ids."""
     from torch import nn
 

@@ -23,8 +23,12 @@ from .store.operations import Operation
 
 FORMAT = "intentmem-export"
 VERSION = 1
-_TABLES = ("label", "scope", "turn", "intent", "snippet", "episode", "record", "state", "link", "tombstone")
-_HANGS_ON_TURN = {"intent": "turn", "snippet": "turn", "embedding": "owner"}
+_TABLES = (
+    *("label", "scope", "turn", "intent", "snippet", "episode", "record", "state", "link", "tombstone", "turn_label"),
+    *("record_evidence", "entity_alias", "state_choice"),
+)
+_WITHOUT_ID = ("tombstone", "record_evidence", "entity_alias", "state_choice")
+_HANGS_ON_TURN = {"intent": "turn", "snippet": "turn", "turn_label": "turn", "embedding": "owner"}
 _NUMBERED = ("label", "scope", "turn", "intent", "episode", "embedding")
 _BATCH = 500
 
@@ -77,6 +81,9 @@ def import_(store: Store, namespace: int, path: Path) -> dict[str, int]:
             store.namespaces.set_progress(connection, namespace, "fingerprint", header["fingerprint"])
         fresh: dict[int, int] = {}
         for number, row in enumerate(rows, start=2):
+            if row["table"] == "state":
+                # They follow from the records, those that are here already included.
+                continue
             try:
                 counts[row["table"]] += _put(connection, namespace, dict(row), fresh)
             except sqlite3.IntegrityError as error:
@@ -89,6 +96,8 @@ def import_(store: Store, namespace: int, path: Path) -> dict[str, int]:
                 raise InputError(
                     "path", f"{path} line {number} is not a valid {row.get('table')} line: {error!r}"
                 ) from error
+        if counts["record"]:
+            store.states.rebuild(connection, namespace)
         store.index_words(connection, namespace, list(store.turns.by_rows(namespace, fresh.values()).values()))
         _open_operation(store, connection, namespace, list(fresh.values()))
         store.namespaces.bump(connection, namespace)
@@ -159,7 +168,7 @@ def _put(connection: sqlite3.Connection, namespace: int, row: dict[str, Any], fr
     if not all(key.isidentifier() for key in row):
         raise KeyError("a column name")
     columns, marks = ", ".join(["namespace", *row]), ", ".join("?" * (len(row) + 1))
-    verb = "INSERT OR IGNORE" if table == "tombstone" else "INSERT"
+    verb = "INSERT OR IGNORE" if table in _WITHOUT_ID else "INSERT"
     cursor = connection.execute(f"{verb} INTO {table} ({columns}) VALUES ({marks})", (namespace, *row.values()))
     if table == "turn":
         fresh[old] = int(cursor.lastrowid or 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from .errors import InputError
 from .store import Store
 from .types import Filters, Intent, Scored, Turn
 from .write.lexicon import label_names
@@ -12,7 +13,13 @@ _PAGE = 500
 
 
 def resolved(store: Store, namespace: int, filters: Filters) -> Filters:
-    """Filters with names of scopes and labels as the ids they stand for now, merges followed."""
+    """Filters with names of scopes and labels as the ids they stand for now, merges followed.
+
+    Raises:
+        InputError: a labeler that has labelled nothing here.
+    """
+    if filters.labels is not None:
+        filters = replace(filters, labels=None, rows=_rows_labelled(store, namespace, filters.labels))
     if filters.scopes is None and filters.events is None and filters.entity_types is None:
         return filters
     scopes = store.labels.scope_names(namespace)
@@ -26,6 +33,16 @@ def resolved(store: Store, namespace: int, filters: Filters) -> Filters:
         events=_ids(filters.events, labels, merged),
         entity_types=_ids(filters.entity_types, labels, merged),
     )
+
+
+def _rows_labelled(store: Store, namespace: int, wanted: tuple[tuple[str, tuple[str, ...]], ...]) -> frozenset[int]:
+    known = store.turn_labels.known(namespace)
+    for task, _ in wanted:
+        if task not in known:
+            raise InputError(
+                f"labels.{task}", "has labelled no turn here", f"labelers that have: {', '.join(known) or 'none'}"
+            )
+    return frozenset(set.intersection(*(store.turn_labels.rows_with(namespace, *one) for one in wanted)))
 
 
 def _ids(names: tuple[str, ...] | None, known: dict[str, str], merged: dict[str, str]) -> tuple[str, ...] | None:
@@ -57,7 +74,8 @@ def selected_turns(store: Store, namespace: int, filters: Filters, before_row: i
 
 def _matches(turn: Turn, f: Filters) -> bool:
     return (
-        (f.roles is None or turn.role in f.roles)
+        (f.rows is None or turn.row in f.rows)
+        and (f.roles is None or turn.role in f.roles)
         and (f.speakers is None or turn.speaker in f.speakers)
         and (f.trajectories is None or turn.trajectory in f.trajectories)
         and (f.sessions is None or turn.session in f.sessions)

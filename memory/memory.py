@@ -9,65 +9,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypedDict, Unpack
+from typing import Any, Unpack
 
 from . import exchange, inspection, results
 from .addressing import DEFAULT_TRAJECTORY, Address, address
 from .curation import Curation
 from .errors import InputError
 from .filtering import selected_turns
+from .options import Owner, SearchOptions, TimeLike
 from .protocols import Clock, Decider, Embedder, Foreseer, Payer, Writer
 from .read.present import Presenter
 from .read.request import SearchRequest, parse_filters, parse_recipe
 from .read.searcher import Searcher
+from .states_api import StatesApi
 from .store import Store
 from .types import Filters, Turn
 from .write.intake import Intake, Receipt
+from .write.labelers import Labeler
 from .write.messages import Messages, parse_messages, parse_time
+from .write.parity import adopt
 from .write.pipeline import Pipeline, Progress
 
-TimeLike = datetime | str | float
 # Within the class, `list` is the method of that name.
 Names = list[str]
 Turns = list[Turn]
 
 
-class Owner(TypedDict, total=False):
-    """Whose memory: `namespace`, or `user_id` and `agent_id`; `run_id` or `session` for one sitting of it."""
-
-    namespace: str
-    user_id: str
-    agent_id: str
-    run_id: str
-    session: str
-    trajectory: str
-
-
-class SearchOptions(Owner, total=False):
-    """Restrictions and recipe of a search.
-
-    A collection means "any of these". Times are ISO 8601, datetimes, or seconds since 1970; `since` is inclusive,
-    `until` exclusive, `as_of` hides what came after it. `before` is a turn's id: only what was stored before it is
-    searched. Scopes, events and entity types are given by name or id.
-    """
-
-    recipe: str
-    before: str
-    roles: Sequence[str]
-    speakers: Sequence[str]
-    scopes: Sequence[str]
-    events: Sequence[str]
-    entity_types: Sequence[str]
-    since: TimeLike
-    until: TimeLike
-    as_of: TimeLike
-    query_time: TimeLike
-
-
-class Memory:
+class Memory(StatesApi):
     """Long-term memory in one folder. Usable from several threads; several processes may share the folder.
 
     Args:
@@ -75,6 +45,7 @@ class Memory:
         strict_namespaces: a write to a namespace that does not exist raises instead of creating it.
         planner: decides what questions ask; `decider` where None. foreseer, payer: of a served model.
         turn_space: encodes turns for a decider of scopes that has vectors of its own.
+        labelers: tasks of the user's own, decided for every turn.
         on_close: called when the memory has been closed.
     """
 
@@ -90,6 +61,7 @@ class Memory:
         foreseer: Foreseer | None = None,
         payer: Payer | None = None,
         turn_space: Embedder | None = None,
+        labelers: Sequence[Labeler] = (),
         on_close: Callable[[], None] | None = None,
     ) -> None:
         self.store = store
@@ -99,7 +71,8 @@ class Memory:
         self._on_close = on_close
         self._intake = Intake(store, clock)
         self._curation = Curation(store)
-        self.pipeline = Pipeline(store, embedder, decider, writer, foreseer, payer, turn_space)
+        self.states_decider = decider
+        self.pipeline = Pipeline(store, embedder, decider, writer, foreseer, payer, turn_space, labelers)
         self.searcher = Searcher(store, embedder, planner or decider, self.pipeline.lexicon)
         self._presenter = Presenter(store, embedder, self.searcher)
         self._payer = payer
@@ -160,6 +133,12 @@ class Memory:
                     self.store.operations.reset_attempts(connection, ordinal)
             done += self.pipeline.run(ordinal, on_progress)
         return done
+
+    def label(self, **owner: Unpack[Owner]) -> int:
+        """Let the user's own labelers label the turns that were stored before them; returns how many turns they did."""
+        ordinal, _ = self._known(owner)
+        with self.store.working(ordinal):
+            return self.pipeline.labelers.catch_up(ordinal)
 
     def operation(self, operation_id: str, **owner: Unpack[Owner]) -> results.OperationResult:
         """State of an acknowledged write."""
@@ -331,9 +310,21 @@ class Memory:
         self.pipeline.run(self.store.namespaces.ordinal(place.namespace))
         return counts
 
-    def reembed(self, on_progress: Callable[[Progress], None] | None = None) -> int:
-        """Encode every namespace with the configured embedder; resumable; old vectors serve until each is complete."""
+    def reembed(self, on_progress: Callable[[Progress], None] | None = None, keep: bool = False) -> int:
+        """Encode every namespace with the configured embedder; resumable; old vectors serve until each is complete.
+
+        Returns the number of vectors made. `keep` makes none where the embedder is the former one behind another
+        program: up to 100 turns of a namespace are encoded, and the stored vectors stay if each has a cosine of at
+        least .999 to the new one.
+
+        Raises:
+            InputError: with `keep`, the embedder makes other vectors; that namespace is as it was.
+        """
         ordinals = [self.store.namespaces.ordinal(name) for name in self.store.namespaces.names()]
+        if keep:
+            for ordinal in ordinals:
+                with self.store.working(ordinal):
+                    adopt(self.store, self.embedder, ordinal)
         made = sum(self.pipeline.reembed(ordinal, on_progress) for ordinal in ordinals)
         for ordinal in ordinals:
             self.pipeline.run(ordinal, on_progress)

@@ -49,6 +49,7 @@ class TurnResult(TypedDict):
     scope_id: str | None
     events: list[dict[str, Any]]
     entity_types: list[dict[str, Any]]
+    labels: dict[str, list[dict[str, Any]]]
     grounded: str | None
     summary: str | None
     decided_by: dict[str, str]
@@ -165,7 +166,11 @@ def turns(store: Store, namespace: int, found: Sequence[Turn]) -> list[TurnResul
     snippets = store.labels.snippets(namespace, rows)
     scopes = store.labels.scope_names(namespace) if intents else {}
     names = label_names(store.labels.labels(namespace))
-    return [_turn(turn, intents.get(turn.row), snippets.get(turn.row), scopes, names) for turn in found]
+    own = store.turn_labels.of(namespace, rows)
+    return [
+        _turn(turn, intents.get(turn.row), snippets.get(turn.row), scopes, names, _own(own.get(turn.row, {})))
+        for turn in found
+    ]
 
 
 def _turn(
@@ -174,6 +179,7 @@ def _turn(
     snippet: Snippet | None,
     scopes: Mapping[str, tuple[str, str]],
     names: Mapping[str, str],
+    own: dict[str, list[dict[str, Any]]],
 ) -> TurnResult:
     scope_id, scope = scopes.get(intent.scope.id, (None, None)) if intent else (None, None)
     return {
@@ -196,9 +202,16 @@ def _turn(
         "scope_id": scope_id,
         "events": _named(intent.events, names) if intent else [],
         "entity_types": _named(intent.entity_types, names) if intent else [],
+        "labels": own,
         "grounded": snippet.grounded if snippet else None,
         "summary": snippet.summary if snippet else None,
         "decided_by": dict(intent.decided_by) if intent else {},
+    }
+
+
+def _own(given: Mapping[str, Sequence[Scored]]) -> dict[str, list[dict[str, Any]]]:
+    return {
+        task: [{"label": one.id, "probability": one.probability} for one in labels] for task, labels in given.items()
     }
 
 

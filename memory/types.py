@@ -236,11 +236,86 @@ class RecordDraft:
 
 
 @dataclass(frozen=True, slots=True)
+class Evidence:
+    """A turn that says a claim; `text[start:end]` of it is the value where its place is known, else both are None."""
+
+    turn: str
+    start: int | None = None
+    end: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A claim: [entity][entity type][property: value], under a condition, with its evidence (EnSIMem, section 3).
+
+    modality: one of `MODALITIES`; "observed" leaves it to the wording of the evidence. condition: "" for none, or for
+    one that the wording gives. valid_time: as the turns say it. valid_from, valid_to: bounds that are known, the
+    second one outside; None where the wording is to tell. evidence: at least one turn. episode: "" for none.
+    """
+
+    entity: str
+    property: str
+    value: str
+    evidence: tuple[Evidence, ...]
+    entity_type: str = "other"
+    condition: str = ""
+    modality: str = "observed"
+    relation: bool = False
+    valid_time: str = ""
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+    speaker: str = ""
+    episode: str = ""
+    decided_by: str = ""
+
+
+StateStatus = Literal["current", "superseded", "retracted", "pending"]
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """One version of a fact (EMIR2, section 3.2).
+
+    It holds from `valid_from` up to `valid_to`, None where open or unknown. status: "pending" is not held to be true:
+    a plan, a doubt, or a contradiction of the version `rival`. modality: how it was said ("asserted", "planned", ...).
+    reason: why it is pending, or no longer holds. said: when it was first said. evidence: ids of turns; records: of
+    what was read from them. supersedes: id of the version it took the place of, "" for none.
+    """
+
+    id: str
+    entity: str
+    property: str
+    condition: str
+    version: int
+    value: str
+    status: StateStatus
+    said: datetime
+    valid_from: datetime | None
+    valid_to: datetime | None
+    confidence: float
+    evidence: tuple[str, ...]
+    records: tuple[str, ...]
+    modality: str = "asserted"
+    reason: str = ""
+    supersedes: str = ""
+    rival: str = ""
+    decided_by: str = ""
+
+    def holds_at(self, moment: datetime) -> bool:
+        """Whether the value was true then, as far as is known."""
+        if self.status == "pending" or (self.status != "current" and self.valid_to is None):
+            return False
+        begun = self.valid_from is None or self.valid_from <= moment
+        return begun and (self.valid_to is None or moment < self.valid_to)
+
+
+@dataclass(frozen=True, slots=True)
 class Filters:
     """What may be searched. Applied before any cut, so that `limit` results come back where they exist.
 
     Times are inclusive of `since` and exclusive of `until`; `as_of` hides every turn after that instant. Each of the
-    collections means "any of these"; None means no restriction.
+    collections means "any of these"; None means no restriction. `labels` holds, for each of a user's own labelers, the
+    labels of which a turn must carry one; `rows` are the turns that do, once looked up.
     """
 
     roles: tuple[str, ...] | None = None
@@ -250,6 +325,8 @@ class Filters:
     scopes: tuple[str, ...] | None = None
     events: tuple[str, ...] | None = None
     entity_types: tuple[str, ...] | None = None
+    labels: tuple[tuple[str, tuple[str, ...]], ...] | None = None
+    rows: frozenset[int] | None = None
     since: datetime | None = None
     until: datetime | None = None
     as_of: datetime | None = None

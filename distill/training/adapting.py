@@ -89,7 +89,7 @@ class AdaptingEncoder:
     def adapter(self, name: str) -> Adapter:
         """The weights as they are now, in half precision as they are stored."""
         weights = {
-            key.replace(".default.", "."): np.float16(value.detach().cpu().numpy())
+            key.replace(".default.", "."): value.detach().cpu().numpy().astype(np.float16)
             for key, value in self.module.state_dict().items()
             if ".lora_A." in key or ".lora_B." in key
         }

@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from intentmem.memory.tasks import Item
+
 from ..encoding import Adapter
+from ..judging import Judged
 from ..students.base import Student
 from .adapting import LoraShape
 from .loop import Curve, LoopConfig, Progress
@@ -45,9 +48,10 @@ class Trained:
         adapter: weights, in half precision; students of one adapter carry equal ones.
         measured: on development data, never on data that a choice was made on.
         splits: conversations by split (train, dev, calibration), disjoint.
-        canary: rendered inputs whose outputs a loader checks.
+        canary: inputs whose outputs a loader checks; where empty, they are drawn from the traces.
         confusion: counts by (given, predicted), for the plot; empty where labels are open.
         reliability: (mean confidence, accuracy, n) by bin, after calibration.
+        judged: answers on the calibration split, from which thresholds follow; where empty, they are asked for.
     """
 
     student: Student
@@ -58,3 +62,5 @@ class Trained:
     data: Mapping[str, str] = field(default_factory=dict)
     confusion: Mapping[tuple[str, str], int] = field(default_factory=dict)
     reliability: tuple[tuple[float, float, int], ...] = ()
+    canary: tuple[Item, ...] = ()
+    judged: tuple[Judged, ...] = ()

@@ -87,6 +87,8 @@ class Columns:
         keep = np.ones(len(self), dtype=bool)
         if before_row is not None:
             keep &= self.rows < before_row
+        if filters.rows is not None:
+            keep &= np.isin(self.rows, np.fromiter(filters.rows, np.int64, len(filters.rows)))
         if filters.roles is not None:
             keep &= np.isin(self.role, [ROLES.index(role) for role in filters.roles])
         if filters.speakers is not None:

@@ -18,7 +18,7 @@ MAX_QUERY_CHARS = 100_000
 _OWNER = ("namespace", "user_id", "agent_id", "run_id", "trajectory", "session")
 _LISTS = ("roles", "speakers", "trajectories", "sessions", "scopes", "events", "entity_types")
 _TIMES = ("since", "until", "as_of")
-_OTHER = ("recipe", "query_time", "before")
+_OTHER = ("recipe", "query_time", "before", "labels")
 
 
 class Recipe(StrEnum):
@@ -111,7 +111,17 @@ def parse_filters(options: Mapping[str, Any]) -> tuple[Address, Filters]:
     since, until = times["since"], times["until"]
     if since is not None and until is not None and since >= until:
         raise InputError("until", "is not after since")
-    return place, Filters(**lists, **times)  # type: ignore[arg-type]  # keys are the fields' names
+    labels = _labels(options.get("labels"))
+    return place, Filters(labels=labels, **lists, **times)  # type: ignore[arg-type]  # keys are the fields' names
+
+
+def _labels(value: object) -> tuple[tuple[str, tuple[str, ...]], ...] | None:
+    if value is None:
+        return None
+    if not isinstance(value, Mapping) or not value:
+        raise InputError("labels", "must be an object", 'for example labels={"tone": ["angry"]}')
+    found = ((str(task), _texts(names, f"labels.{task}")) for task, names in value.items())
+    return tuple((task, names) for task, names in found if names)
 
 
 def _texts(value: object, field: str) -> tuple[str, ...] | None:

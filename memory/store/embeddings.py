@@ -100,6 +100,19 @@ class Embeddings:
         )
         self._namespaces.bump(connection, namespace, removed=True)
 
+    def rename(self, connection: sqlite3.Connection, namespace: int, fingerprint: Fingerprint) -> None:
+        """Let the vectors in use count as those of another fingerprint, within the caller's transaction."""
+        active = self.active(namespace)
+        connection.execute(
+            "DELETE FROM embedding WHERE namespace = ? AND fingerprint = ?", (namespace, str(fingerprint))
+        )
+        connection.execute(
+            "UPDATE embedding SET fingerprint = ? WHERE namespace = ? AND fingerprint = ?",
+            (str(fingerprint), namespace, active),
+        )
+        self._namespaces.set_progress(connection, namespace, "fingerprint", str(fingerprint))
+        self._namespaces.bump(connection, namespace, removed=True)
+
     def active(self, namespace: int) -> str | None:
         """Fingerprint of the vectors that searches use, None while there are none."""
         found: str | None = self._namespaces.progress(namespace, "fingerprint")
@@ -128,6 +141,14 @@ class Embeddings:
             parameters,
         )
         return _unpacked(found, fingerprint.dimension)
+
+    def load_active(self, namespace: int, view: str, dimension: int) -> tuple[NDArray[np.int64], Vector]:
+        """As `load`, of the vectors in use, whoever made them."""
+        found = self._database.read(
+            "SELECT owner, vector FROM embedding WHERE namespace = ? AND view = ? AND fingerprint = ? ORDER BY owner",
+            (namespace, view, self.active(namespace)),
+        )
+        return _unpacked(found, dimension)
 
     def count(self, namespace: int, view: str) -> int:
         """Vectors of a view under the active fingerprint."""

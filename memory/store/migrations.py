@@ -111,7 +111,60 @@ CREATE TABLE model_call (
 CREATE INDEX model_call_of_namespace ON model_call (namespace);
 """
 
-MIGRATIONS: tuple[str, ...] = (_DATA_MODEL, _MODEL_CALLS)
+_TRACES = """
+CREATE TABLE trace (
+  row INTEGER PRIMARY KEY AUTOINCREMENT,
+  namespace INTEGER NOT NULL REFERENCES namespace(ordinal) ON DELETE CASCADE,
+  key TEXT NOT NULL, task TEXT NOT NULL, task_hash TEXT NOT NULL, teacher TEXT NOT NULL,
+  turn INTEGER NOT NULL REFERENCES turn(row) ON DELETE CASCADE, reach INTEGER NOT NULL,
+  body TEXT NOT NULL, options TEXT NOT NULL, created REAL NOT NULL, UNIQUE (namespace, key));
+CREATE INDEX trace_of_turn ON trace (turn);
+CREATE TABLE trace_options (key TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID;
+"""
+
+_TURN_LABELS = """
+CREATE TABLE turn_label (
+  turn INTEGER NOT NULL REFERENCES turn(row) ON DELETE CASCADE,
+  namespace INTEGER NOT NULL REFERENCES namespace(ordinal) ON DELETE CASCADE,
+  task TEXT NOT NULL, label TEXT NOT NULL, probability REAL NOT NULL, decided_by TEXT NOT NULL,
+  PRIMARY KEY (turn, task, label)) WITHOUT ROWID;
+CREATE INDEX turn_label_named ON turn_label (namespace, task, label);
+"""
+
+_STATES = """
+ALTER TABLE record ADD COLUMN entity_key TEXT NOT NULL DEFAULT '';
+ALTER TABLE record ADD COLUMN property_key TEXT NOT NULL DEFAULT '';
+ALTER TABLE record ADD COLUMN condition_key TEXT NOT NULL DEFAULT '';
+ALTER TABLE record ADD COLUMN relation INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE record ADD COLUMN plural INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX record_place ON record (namespace, property_key, entity_key, condition_key);
+CREATE TABLE record_evidence (
+  namespace INTEGER NOT NULL REFERENCES namespace(ordinal) ON DELETE CASCADE,
+  record TEXT NOT NULL, turn TEXT NOT NULL, first INTEGER, last INTEGER, states INTEGER NOT NULL, claim TEXT NOT NULL,
+  PRIMARY KEY (namespace, record, turn),
+  FOREIGN KEY (namespace, record) REFERENCES record(namespace, id) ON DELETE CASCADE,
+  FOREIGN KEY (namespace, turn) REFERENCES turn(namespace, id) ON DELETE CASCADE) WITHOUT ROWID;
+CREATE INDEX record_evidence_turn ON record_evidence (namespace, turn);
+CREATE TABLE entity_alias (
+  namespace INTEGER NOT NULL REFERENCES namespace(ordinal) ON DELETE CASCADE,
+  alias TEXT NOT NULL, target TEXT NOT NULL, decided_by TEXT NOT NULL, PRIMARY KEY (namespace, alias)) WITHOUT ROWID;
+CREATE TABLE state_choice (
+  namespace INTEGER NOT NULL, record TEXT NOT NULL, fact TEXT NOT NULL, operation TEXT NOT NULL,
+  decided_by TEXT NOT NULL, PRIMARY KEY (namespace, record, fact),
+  FOREIGN KEY (namespace, record) REFERENCES record(namespace, id) ON DELETE CASCADE) WITHOUT ROWID;
+ALTER TABLE state ADD COLUMN entity TEXT NOT NULL DEFAULT '';
+ALTER TABLE state ADD COLUMN property TEXT NOT NULL DEFAULT '';
+ALTER TABLE state ADD COLUMN condition TEXT NOT NULL DEFAULT '';
+ALTER TABLE state ADD COLUMN said REAL NOT NULL DEFAULT 0;
+ALTER TABLE state ADD COLUMN modality TEXT NOT NULL DEFAULT 'asserted';
+ALTER TABLE state ADD COLUMN reason TEXT NOT NULL DEFAULT '';
+ALTER TABLE state ADD COLUMN records TEXT NOT NULL DEFAULT '[]';
+ALTER TABLE state ADD COLUMN supersedes TEXT NOT NULL DEFAULT '';
+ALTER TABLE state ADD COLUMN rival TEXT NOT NULL DEFAULT '';
+CREATE INDEX state_status ON state (namespace, status);
+"""
+
+MIGRATIONS: tuple[str, ...] = (_DATA_MODEL, _MODEL_CALLS, _TRACES, _TURN_LABELS, _STATES)
 """SQL of version 1, 2, ...: append only."""
 
 

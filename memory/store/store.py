@@ -24,6 +24,10 @@ from .labels import Labels
 from .lexical import LexicalIndex, fold, terms
 from .namespaces import Namespaces
 from .operations import Operations
+from .records import Records
+from .states import StateTable
+from .traces import TraceRows
+from .turn_labels import TurnLabels
 from .turns import Turns, words_about
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
@@ -55,7 +59,11 @@ class Store:
         self.turns = Turns(self.database, self.lexical)
         self.labels = Labels(self.database)
         self.operations = Operations(self.database)
+        self.records = Records(self.database)
+        self.states = StateTable(self.database, self.records)
         self.calls = ModelCalls(self.database)
+        self.traces = TraceRows(self.database)
+        self.turn_labels = TurnLabels(self.database)
         self.embeddings = Embeddings(self.database, self.namespaces, folder / "indexes")
         self._guard = threading.Lock()
         self._working: dict[int, threading.Lock] = {}
@@ -119,22 +127,32 @@ class Store:
         """
         worded = self._unword(connection, namespace, turns)
         grounded = self.labels.snippets(namespace, [turn.row for turn in turns])
-        for turn in turns:
-            if turn.row in grounded and grounded[turn.row].references:
-                self.lexical.remove(connection, namespace, -turn.row, grounding_words(grounded[turn.row].references))
-            if bury:
-                for digest in {self._buried(namespace, part) for part in [turn.text, *quotable(turn.text)]}:
-                    connection.execute(
-                        "INSERT OR REPLACE INTO tombstone VALUES (?, ?, ?)", (namespace, digest, time.time())
-                    )
-            connection.execute(
-                "DELETE FROM embedding WHERE namespace = ? AND view IN ('turn', 'grounded', 'scope') AND owner = ?",
-                (namespace, turn.row),
-            )
-            self.turns.remove(connection, namespace, turn)
+        claimed = self.records.of_turns(namespace, [turn.id for turn in turns])
+        with self.states.changing(connection, namespace, claimed.values()):
+            for turn in turns:
+                references = grounded[turn.row].references if turn.row in grounded else ()
+                self._remove_turn(connection, namespace, turn, references, bury)
+            self.records.prune(connection, namespace, claimed)
         self._remove_orphans(connection, namespace)
         self.namespaces.bump(connection, namespace, removed=True)
         return worded
+
+    def _remove_turn(
+        self, connection: sqlite3.Connection, namespace: int, turn: Turn, references: Sequence[Reference], bury: bool
+    ) -> None:
+        if references:
+            self.lexical.remove(connection, namespace, -turn.row, grounding_words(references))
+        if bury:
+            for digest in {self._buried(namespace, part) for part in [turn.text, *quotable(turn.text)]}:
+                connection.execute(
+                    "INSERT OR REPLACE INTO tombstone VALUES (?, ?, ?)", (namespace, digest, time.time())
+                )
+        connection.execute(
+            "DELETE FROM embedding WHERE namespace = ? AND view IN ('turn', 'grounded', 'scope') AND owner = ?",
+            (namespace, turn.row),
+        )
+        self.traces.remove_quoting(connection, namespace, turn)
+        self.turns.remove(connection, namespace, turn)
 
     def _unword(self, connection: sqlite3.Connection, namespace: int, turns: Sequence[Turn]) -> list[str]:
         for turn in turns:
@@ -186,6 +204,10 @@ class Store:
             " AND NOT EXISTS (SELECT 1 FROM turn t WHERE t.row = e.owner AND t.namespace = e.namespace)",
             "intent": f"{count} intent i WHERE i.namespace = ? AND NOT EXISTS (SELECT 1 FROM scope s"
             " WHERE s.namespace = i.namespace AND s.id = i.scope)",
+            "record": f"{count} record r WHERE r.namespace = ? AND NOT EXISTS (SELECT 1 FROM record_evidence e"
+            " WHERE e.namespace = r.namespace AND e.record = r.id AND e.states = 1)",
+            "state": f"{count} state s WHERE s.namespace = ? AND EXISTS (SELECT 1 FROM json_each(s.records) j"
+            " WHERE j.value NOT IN (SELECT id FROM record r WHERE r.namespace = s.namespace))",
             "episode": f"{count} episode e WHERE e.namespace = ? AND NOT EXISTS (SELECT 1 FROM turn t WHERE"
             " t.namespace = e.namespace AND t.trajectory = e.trajectory AND t.seq BETWEEN e.first_seq AND e.last_seq)",
         }

@@ -6,7 +6,7 @@ import secrets
 import sqlite3
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -15,14 +15,17 @@ from ..protocols import Decider, Embedder, Foreseer, Upcoming, Writer
 from ..store import Store
 from ..store.embeddings import GROUNDED
 from ..store.store import grounding_words
-from ..tasks import ENTITY_TYPES, EVENT, SCOPE, Decision, Item
+from ..tasks import ENTITY_TYPES, EVENT, SCOPE, Decision, Item, Task
 from ..types import Episode, Intent, Scope, ScopeMove, Scored, Snippet, Turn, Vector
+from .labelers import Labeler, Labelers
 from .lexicon import Lexicon
 from .state import NamespaceState, States, rendered, step_of
 from .vocabulary import VocabularyChange
 
 EPISODE_TURNS = 50
 """An episode is closed after so many turns even where nothing ends it."""
+BEFORE = 6
+"""Turns of a session directly before one that help to tell its events and entity types."""
 _NEAR = 4
 _LEAST = 0.03
 
@@ -40,6 +43,7 @@ class Block:
     grounded_rows: list[int] = field(default_factory=list)
     grounded_vectors: Vector | None = None
     scope_vectors: Vector | None = None
+    own_labels: list[tuple[Labeler, dict[int, tuple[Scored, ...]]]] = field(default_factory=list)
     seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
 
 
@@ -55,6 +59,7 @@ class Labeller:
         states: States,
         lexicon: Lexicon,
         foreseer: Foreseer | None = None,
+        labelers: Labelers | None = None,
     ) -> None:
         self._store = store
         self._embedder = embedder
@@ -63,6 +68,7 @@ class Labeller:
         self._states = states
         self._lexicon = lexicon
         self._foreseer = foreseer
+        self._labelers = labelers or Labelers(store)
 
     def label(self, state: NamespaceState, turns: Sequence[Turn], vectors: Vector) -> Block:
         """Decide everything about a block, in order, without look-ahead; nothing is written here.
@@ -73,8 +79,9 @@ class Labeller:
         """
         block = Block()
         self._foresee(state, turns, vectors, block)
-        events = self._open_labels(state, "event", EVENT.name, turns, vectors, block)
-        types = self._open_labels(state, "entity_type", ENTITY_TYPES.name, turns, vectors, block)
+        before = self._before(state, turns)
+        events = self._open_labels(state, "event", EVENT, turns, vectors, before, block)
+        types = self._open_labels(state, "entity_type", ENTITY_TYPES, turns, vectors, before, block)
         started = time.perf_counter()
         block.scope_vectors = places = self._states.space.of(turns, vectors)
         block.seconds[SCOPE.name] += time.perf_counter() - started
@@ -85,6 +92,7 @@ class Labeller:
             self._ground(state, turn, scope, block)
             self._episode(state, turn, scope, block)
             self._observe(state, turn, vectors[at], events[at], types[at], block)
+        block.own_labels = self._labelers.label(state.namespace, turns, block.seconds)
         self._summarise(block)
         self._encode_grounded(block)
         return block
@@ -99,6 +107,8 @@ class Labeller:
             labels.put_intent(connection, n, turn.row, intent, by_hand=False)
         if block.scope_vectors is not None:
             self._states.space.put(connection, n, [turn for turn, _ in block.intents], block.scope_vectors)
+        for labeler, given in block.own_labels:
+            self._store.turn_labels.put(connection, n, labeler.task.name, given, labeler.decider.name)
         for turn, snippet in block.snippets:
             labels.put_snippet(connection, n, turn.row, snippet)
             if snippet.references:
@@ -116,16 +126,41 @@ class Labeller:
             self._store.namespaces.bump(connection, n)
 
     def _open_labels(
-        self, state: NamespaceState, kind: str, task: str, turns: Sequence[Turn], vectors: Vector, block: Block
+        self,
+        state: NamespaceState,
+        kind: str,
+        task: Task,
+        turns: Sequence[Turn],
+        vectors: Vector,
+        before: Mapping[int, Sequence[str]],
+        block: Block,
     ) -> list[Decision]:
         started = time.perf_counter()
-        declared = EVENT if task == EVENT.name else ENTITY_TYPES
         candidates = state.vocabularies[kind].candidates()
-        items = [Item({"turn": rendered(turn)}, candidates, vectors[at], turn) for at, turn in enumerate(turns)]
-        decisions = self._decider.decide(declared, items)
-        checked = [declared.check(item, decision) for item, decision in zip(items, decisions, strict=True)]
-        block.seconds[task] += time.perf_counter() - started
+        items = []
+        for turn, vector in zip(turns, vectors, strict=True):
+            fields: dict[str, str | Sequence[str]] = {"turn": rendered(turn)}
+            if before.get(turn.row):
+                fields["before"] = before[turn.row]
+            items.append(Item(fields, candidates, vector, turn))
+        decisions = self._decider.decide(task, items)
+        checked = [task.check(item, decision) for item, decision in zip(items, decisions, strict=True)]
+        block.seconds[task.name] += time.perf_counter() - started
         return checked
+
+    def _before(self, state: NamespaceState, turns: Sequence[Turn]) -> dict[int, tuple[str, ...]]:
+        """What was said in its session directly before each turn, by row, oldest first."""
+        found = {}
+        for trajectory in {turn.trajectory for turn in turns}:
+            mine = [turn for turn in turns if turn.trajectory == trajectory]
+            seqs = [turn.seq for turn in mine]
+            span = self._store.turns.span(state.namespace, trajectory, max(0, min(seqs) - BEFORE), max(seqs))
+            places = {turn.row: place for place, turn in enumerate(span)}
+            for turn in mine:
+                place = places.get(turn.row, 0)
+                near = span[max(0, place - BEFORE) : place]
+                found[turn.row] = tuple(rendered(other) for other in near if other.session == turn.session)
+        return found
 
     def _foresee(self, state: NamespaceState, turns: Sequence[Turn], vectors: Vector, block: Block) -> None:
         """Tell whoever wants to know what comes: all that does not depend on a decision is then asked at once."""

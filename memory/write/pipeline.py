@@ -16,6 +16,7 @@ from ..store import Store
 from ..store.embeddings import GROUNDED, TURN
 from ..store.operations import Operation
 from ..types import Turn, Vector
+from .labelers import Labeler, Labelers
 from .labelling import Labeller
 from .lexicon import Lexicon
 from .space import ScopeSpace
@@ -58,6 +59,7 @@ class Pipeline:
         foreseer: Foreseer | None = None,
         payer: Payer | None = None,
         turn_space: Embedder | None = None,
+        labelers: Sequence[Labeler] = (),
     ) -> None:
         self._store = store
         self._embedder = embedder
@@ -67,7 +69,8 @@ class Pipeline:
         self._decider = decider
         self._writer = writer
         self._payer = payer
-        self._labeller = Labeller(store, embedder, decider, writer, self._states, self.lexicon, foreseer)
+        self.labelers = Labelers(store, labelers)
+        self._labeller = Labeller(store, embedder, decider, writer, self._states, self.lexicon, foreseer, self.labelers)
 
     def run(self, namespace: int, on_progress: Callable[[Progress], None] | None = None) -> int:
         """Work through what is pending in a namespace; returns the number of turns labelled.

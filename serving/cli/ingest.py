@@ -16,7 +16,8 @@ from .session import Session
 from .sources import Reading
 
 if TYPE_CHECKING:
-    from intentmem.memory.memory import Memory, Owner
+    from intentmem.memory.memory import Memory
+    from intentmem.memory.options import Owner
 
 _BLOCK = 256
 _SAMPLE = 48

@@ -9,7 +9,7 @@ import typer
 from .session import Session, command
 
 if TYPE_CHECKING:
-    from intentmem.memory.memory import SearchOptions
+    from intentmem.memory.options import SearchOptions
 
 
 _FILTERS = "Filters (repeatable: any of them)"

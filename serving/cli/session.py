@@ -16,7 +16,8 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-    from intentmem.memory.memory import Memory, Owner
+    from intentmem.memory.memory import Memory
+    from intentmem.memory.options import Owner
 
     from ..settings import Settings
 

@@ -10,6 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from intentmem.memory.addressing import address
+from intentmem.memory.errors import ModelError
 from intentmem.memory.write.dates import find_dates
 from intentmem.memory.write.messages import parse_time
 
@@ -19,9 +20,11 @@ from .prompts import load_prompt
 from .requests import JsonRequest, LLMError, TextRequest, UsageEvent
 from .schema import LONG, listing, one_name, record_of
 from .texts import fault_of, shown
+from .tokens import estimated_tokens
 
 if TYPE_CHECKING:
-    from intentmem.memory.memory import Memory, Owner, SearchOptions
+    from intentmem.memory.memory import Memory
+    from intentmem.memory.options import Owner, SearchOptions
 
 ABSTENTION = "This is not in memory."
 """The text of an abstention."""
@@ -32,6 +35,9 @@ _CITED = re.compile(r"\s*\[(T\d+(?:\s*[,;]\s*T?\d+)*)\]")
 _LABEL = re.compile(r"\d+")
 _SENTENCE = re.compile(r"(?<=\])\s*(?=[^\s\[.,;])|(?<=[.!?。！？])\s+(?!\[)|\n+")
 _CONFIDENT = 0.6
+_ROOM = 768
+"""Tokens of a reply."""
+_FILLED, _LEAST_BUDGET = 0.75, 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +94,14 @@ def answer(
         memory: where to look.
         client: the served model.
         query: the question.
-        budget: tokens of context at most.
+        budget: tokens of context at most; less where the model's context has no room for them.
         options: as for `Memory.search`; `query_time` is when it is asked, the present by default.
 
     Raises:
         InputError: naming the unusable argument.
         ModelError: the model failed. A question that finds nothing does not reach it.
     """
-    asked = _asked(memory, query, budget, options)
+    asked = _asked(memory, query, _fitting(client, "answer", query, budget), options)
     if not asked.turns:
         return _abstention(asked, _Spent(memory, asked, ""))
     labels = [f"T{number}" for number in range(1, len(asked.turns) + 1)]
@@ -103,7 +109,7 @@ def answer(
     schema = record_of({"answered": {"type": "boolean"}, "claims": listing(claim, _MOST_CLAIMS)})
     spent = _Spent(memory, asked, client.name)
     with client.charging(spent):
-        found = client.structured([JsonRequest(_messages("answer", asked), schema, 768, task="answer")])[0]
+        found = client.structured([JsonRequest(_messages("answer", asked), schema, _ROOM, task="answer")])[0]
     if isinstance(found, LLMError):
         raise found
     said = [(str(part.get("text") or ""), list(part.get("turns") or ())) for part in found.get("claims") or ()]
@@ -121,13 +127,13 @@ def stream_answer(
     Raises:
         InputError, ModelError: as for `answer`.
     """
-    asked = _asked(memory, query, budget, options)
+    asked = _asked(memory, query, _fitting(client, "answer_stream", query, budget), options)
     if not asked.turns:
         yield ABSTENTION
         return _abstention(asked, _Spent(memory, asked, ""))
     spent = _Spent(memory, asked, client.name)
     whole, held, opened = "", "", False
-    stream = client.stream(TextRequest(_messages("answer_stream", asked), 768, task="answer"))
+    stream = client.stream(TextRequest(_messages("answer_stream", asked), _ROOM, task="answer"))
     # Whoever pays is settled at the first piece: a context must not stay entered while the caller has control.
     with client.charging(spent):
         first = next(stream, "")
@@ -145,6 +151,23 @@ def stream_answer(
         return _checked(asked, _sentences(whole), spent)
     yield ABSTENTION
     return _abstention(asked, spent)
+
+
+def _fitting(client: ModelClient, prompt: str, query: str, budget: int) -> int:
+    """The budget, as far as the model's context has room for it beside prompt and reply.
+
+    The budget is counted by the encoder's tokenizer, and labels and dates come on top: a share stays free for that.
+    """
+    try:
+        length = client.context_tokens
+    except ModelError:
+        return budget  # the call that follows tells what is wrong
+    if length is None:
+        return budget
+    loaded = load_prompt(prompt)
+    rest = [loaded.system, query, *(text for example in loaded.examples for text in example)]
+    free = length - _ROOM - sum(map(estimated_tokens, rest))
+    return max(_LEAST_BUDGET, min(budget, int(free * _FILLED)))
 
 
 def _asked(memory: Memory, query: str, budget: int, options: SearchOptions) -> _Asked:

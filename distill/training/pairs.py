@@ -1,0 +1,161 @@
+"""The recipe of pair heads: the first text of a pair learns to be found beside the vectors that the second ones have.
+
+Only the first text goes through the adapter; the second keeps the base's own vector, which a memory has stored already.
+Beside the cross-entropy of the labels, each first text ranks the second texts of its whole batch.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from intentmem.memory.tasks import Task
+from intentmem.memory.types import Vector
+
+from ..evaluation.closed import grade, ndcg
+from ..students.closed import PAIR, group_names, label_names, two_texts
+from ..traces import Trace
+from .adapting import AdaptingEncoder
+from .batching import bucketed, encoded_plainly
+from .closed_targets import label_weights, targets
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+_BATCH_TOKENS = 480
+_SLOPE, _MIDDLE = 6.0, 0.45
+_LISTWISE = 0.5
+
+
+class PairRecipe:
+    """Labels of one group for pairs of texts; dev score is the mean NDCG over first texts."""
+
+    kind = PAIR
+
+    def __init__(
+        self, task: Task, train: Sequence[Trace], dev: Sequence[Trace], encoder: AdaptingEncoder, seed: int
+    ) -> None:
+        self.task, self._encoder, self._seed = task, encoder, seed
+        self._gains = [grade(task, {name: 1.0}) for name in group_names(task)[0]]
+        pairs = [two_texts(task, trace.item()) for trace in (*train, *dev)]
+        seconds = list(dict.fromkeys(second for _, second in pairs))
+        place = {text: row for row, text in enumerate(seconds)}
+        self._vectors = encoded_plainly(encoder.base, seconds)
+        self._train = _grouped(train, pairs[: len(train)], place)
+        self._dev = _grouped(dev, pairs[len(train) :], place)
+        self._targets = np.stack(targets(task, train))
+        self._weights = label_weights(task, train)
+        firsts = [first for first, _ in (*self._train, *self._dev)]
+        self._ids = dict(zip(firsts, encoder.token_ids(firsts), strict=True))
+        self._head = self._new_head()
+        self._lengths = [len(self._ids[first]) for first, _ in self._train]
+        self._dev_labels = np.array([group_names(task)[0].index(trace.labels[0]) for trace in dev])
+        self.steps = sum(1 for _ in self.batches(0))
+
+    @property
+    def modules(self) -> Mapping[str, nn.Module]:
+        """The encoder, under the name by which the loop knows it, and the head."""
+        return {"encoder": self._encoder.module, "head": self._head}
+
+    def batches(self, epoch: int) -> Iterator[list[int]]:
+        """Places of first texts, each with all its pairs."""
+        return bucketed(self._lengths, _BATCH_TOKENS, random.Random(f"{self._seed} {epoch}"))
+
+    def loss(self, batch: list[int]) -> torch.Tensor:
+        """Cross-entropy of the pairs, and of each first text's ranking of all second texts at hand."""
+        import torch
+
+        groups = [self._train[place] for place in batch]
+        firsts = self._firsts([first for first, _ in groups])
+        owners = [row for row, (_, pairs) in enumerate(groups) for _ in pairs]
+        rows = [pair for _, pairs in groups for pair in pairs]
+        seconds = torch.from_numpy(self._vectors[[second for _, second in rows]]).to(firsts.device)
+        logits = self._logits(firsts[owners], seconds)
+        wanted = torch.from_numpy(self._targets[[trace for trace, _ in rows]]).to(firsts.device)
+        weights = torch.from_numpy(self._weights).to(firsts.device)
+        plain = -(wanted * weights * logits.log_softmax(dim=-1)).sum(dim=-1).mean()
+        gains = wanted @ torch.tensor(self._gains, dtype=torch.float32, device=firsts.device)
+        return plain + _LISTWISE * self._listwise(firsts, seconds, gains, torch.tensor(owners, device=firsts.device))
+
+    def _listwise(
+        self, firsts: torch.Tensor, seconds: torch.Tensor, gains: torch.Tensor, owners: torch.Tensor
+    ) -> torch.Tensor:
+        """A softmax over all second texts of the batch, for each first text."""
+        import torch
+
+        count, size = firsts.shape[0], seconds.shape[0]
+        every = self._logits(firsts.repeat_interleave(size, 0), seconds.repeat(count, 1))
+        scores = (every[:, 0] - every[:, -1]).reshape(count, size)
+        own = owners[None] == torch.arange(count, device=firsts.device)[:, None]
+        useful = own & (gains[None] > 0.3)
+        # A text that two first texts share may serve both: it is no counter-example.
+        shared = (seconds @ seconds.T > 0.999).float() @ useful.float().T > 0
+        scores = scores.masked_fill(shared.T & ~useful, -1e4)
+        shares = useful * gains[None]
+        kept = useful.any(dim=1)
+        if not bool(kept.any()):
+            return scores.sum() * 0
+        goal = shares[kept] / shares[kept].sum(dim=1, keepdim=True)
+        return -(goal * scores[kept].log_softmax(dim=1)).sum(dim=1).mean()
+
+    def evaluate(self) -> dict[str, float]:
+        """`score`: NDCG of the dev pairs, ranked by graded probability."""
+        import torch
+
+        found = []
+        for start in range(0, len(self._dev), 32):
+            groups = self._dev[start : start + 32]
+            firsts = self._firsts([first for first, _ in groups])
+            for row, (_, pairs) in enumerate(groups):
+                seconds = torch.from_numpy(self._vectors[[second for _, second in pairs]]).to(firsts.device)
+                shares = self._logits(firsts[row].expand(len(pairs), -1), seconds).softmax(dim=-1).cpu().numpy()
+                gains = [self._gains[self._dev_labels[trace]] for trace, _ in pairs]
+                if any(gains) and len(gains) > 1:
+                    found.append(ndcg(gains, (shares @ np.array(self._gains)).tolist()))
+        return {"score": float(np.mean(found)) if found else 0.0}
+
+    def rows(self) -> tuple[Vector, Vector]:
+        """Weights (L, 2 D + 1) and bias (L,) of the head as they are now."""
+        head: Any = self._head
+        return head.weight.detach().cpu().numpy(), head.bias.detach().cpu().numpy()
+
+    def _firsts(self, texts: Sequence[str]) -> torch.Tensor:
+        from torch.nn.functional import normalize
+
+        return normalize(self._encoder.pooled([self._ids[text] for text in texts]), dim=-1)
+
+    def _logits(self, firsts: torch.Tensor, seconds: torch.Tensor) -> torch.Tensor:
+        import torch
+
+        products = firsts * seconds
+        features = torch.cat([products, (firsts - seconds).abs(), products.sum(dim=-1, keepdim=True)], dim=-1)
+        found: torch.Tensor = self._head(features)
+        return found
+
+    def _new_head(self) -> nn.Module:
+        """Rows that rank by cosine to begin with, the first label high and the last one low."""
+        import torch
+        from torch import nn
+
+        labels = len(label_names(self.task))
+        head = nn.Linear(2 * self._encoder.base.dimension + 1, labels)
+        lean = torch.linspace(1.0, -1.0, labels)
+        with torch.no_grad():
+            head.weight.zero_()
+            head.weight[:, -1] = _SLOPE * lean
+            head.bias.copy_(-_SLOPE * _MIDDLE * lean)
+        return head
+
+
+def _grouped(
+    traces: Sequence[Trace], pairs: Sequence[tuple[str, str]], place: Mapping[str, int]
+) -> list[tuple[str, list[tuple[int, int]]]]:
+    """First texts of a conversation, each with (place of the trace, place of the second text) of its pairs."""
+    found: dict[tuple[str, str], list[tuple[int, int]]] = {}
+    for number, (trace, (first, second)) in enumerate(zip(traces, pairs, strict=True)):
+        found.setdefault((trace.conversation, first), []).append((number, place[second]))
+    return [(first, rows) for (_, first), rows in found.items()]

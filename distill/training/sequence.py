@@ -1,0 +1,157 @@
+"""Training of the scope student: first its encoder, then its head on the histories that it makes itself."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from intentmem.memory.errors import InputError
+from intentmem.memory.tasks import SCOPE, Task
+from intentmem.memory.types import Vector
+
+from ..backbone import Backbone
+from ..calibration import reliability
+from ..evaluation.scope import MOVES, confusion, judgements, measure
+from ..evaluation.scope_runs import Run, Walk, gold_move, runs_of, walk
+from ..gold.scope import HELD_OUT
+from ..judging import Judged
+from ..splits import GIVEN, split_traces
+from ..students.sequence import SequenceStudent
+from ..students.sequence_features import Matching
+from ..traces import Trace, belongs
+from .adapting import AdaptingEncoder, LoraShape
+from .loop import LoopConfig, fit
+from .outcome import Trained, TrainOptions
+from .sequence_calibration import Alone, calibrated
+from .sequence_encoder import ScopeRecipe
+from .sequence_head import thinned, train_head
+
+ADAPTER = "scope"
+SHAPE = LoraShape(layers=2, max_tokens=64)
+"""Two layers and 64 tokens: a turn's head tells its goal, and a pass costs half of one over four layers."""
+LOOP = LoopConfig(epochs=3, patience=2)
+TURNS = 16_000
+"""Turns of a source in an epoch of the encoder, and turns of it that the head is trained on, at most."""
+_ENOUGH = 8
+_THINNED, _LONG = 3, 500
+_SHOWN = 120
+
+
+def train(tasks: Sequence[Task], traces: Sequence[Trace], base: Backbone, options: TrainOptions) -> list[Trained]:
+    """Train the student of `scope` on traces of any teacher, whole trajectories each.
+
+    Raises:
+        InputError: another task than `scope`, traces that cannot teach it, or too few conversations to split.
+    """
+    for task in tasks:
+        if task.hash != SCOPE.hash:
+            raise InputError("tasks", f"holds {task.name!r}, this family trains {SCOPE.name!r} alone")
+    kept = [trace for trace in traces if trace.meta.get(GIVEN) != HELD_OUT]
+    for trace in kept:
+        if reason := belongs(SCOPE, trace):
+            raise InputError("traces", f"{trace.conversation}, turn {trace.seq}, {reason}")
+    parts, splits = split_traces(kept, options.seed)
+    encoder = AdaptingEncoder(base, options.shape or SHAPE, options.seed)
+    for_encoder, for_head = stacked(_blank(parts["train"]), options.seed)
+    recipe = ScopeRecipe(encoder, for_encoder, _blank(parts["dev"]), options.seed, _shares(for_encoder))
+    loop = options.loop or replace(LOOP, seed=options.seed)
+    curve = fit(recipe, loop, options.checkpoints, options.progress)
+    wanted = {run.id for run in for_head}
+    parts["train"] = [trace for trace in parts["train"] if trace.conversation in wanted]
+    runs = {name: runs_of(part, recipe.trunk.vectors) for name, part in parts.items()}
+    recipe.trunk.forget()
+    student, losses = _head(recipe.arrays(), runs, options.seed)
+    curve.losses.extend(losses)
+    decider = Alone(student)
+    judged = [one for walked in walk(decider, runs["calibration"], forced=True) for one in _judged(walked)]
+    return [
+        Trained(
+            student,
+            encoder.adapter(ADAPTER),
+            curve,
+            tuple(measure(decider, runs["dev"])),
+            splits,
+            _sources(kept),
+            _confusion(walk(decider, runs["dev"], forced=True)),
+            reliability([one.confidence for one in judged], [one.agrees for one in judged]),
+            judged=tuple(judged),
+        )
+    ]
+
+
+def stacked(runs: Sequence[Run], seed: int) -> tuple[list[Run], list[Run]]:
+    """Runs for the encoder and for the head: others where a source has enough, as scores of turns that an encoder
+    learnt from look better than any it will meet.
+    """
+    for_encoder: list[Run] = []
+    for_head: list[Run] = []
+    for source in sorted({run.source for run in runs}):
+        own = [run for run in runs if run.source == source]
+        random.Random(f"{seed} {source}").shuffle(own)
+        kept_back = len(own) // 4 if len(own) >= _ENOUGH else 0
+        for_encoder += own[kept_back:]
+        for_head += _up_to(own[:kept_back] or own, TURNS)
+    return for_encoder, for_head
+
+
+def _up_to(runs: Sequence[Run], turns: int) -> list[Run]:
+    """Runs until there are so many turns, one at least."""
+    found, count = [], 0
+    for run in runs:
+        if found and count + len(run.steps) > turns:
+            break
+        found.append(run)
+        count += len(run.steps)
+    return found
+
+
+def _shares(runs: Sequence[Run]) -> dict[str, float]:
+    """What share of each source's runs makes an epoch."""
+    turns: Counter[str] = Counter()
+    for run in runs:
+        turns[run.source] += len(run.steps)
+    return {source: min(1.0, TURNS / count) for source, count in turns.items()}
+
+
+def _judged(forced: Walk) -> Iterator[Judged]:
+    """Decisions under gold history, as moves."""
+    run = forced.run
+    for place, (confidence, right) in zip(sorted(forced.decisions), judgements(forced), strict=True):
+        gold = gold_move(run, place, set(run.gold[:place]))
+        yield Judged(confidence, right, gold, forced.moves[place], run.steps[place].text[:_SHOWN], run.id)
+
+
+def _head(
+    arrays: Mapping[str, Vector], runs: Mapping[str, Sequence[Run]], seed: int
+) -> tuple[SequenceStudent, list[float]]:
+    """The head, its options set on the calibration part, and the losses of its training."""
+    rng = random.Random(seed)
+    learnt = [*runs["train"]]
+    learnt += [thinned(run, rng) for run in runs["train"] if len(run.steps) > _LONG for _ in range(_THINNED)]
+    matching = Matching.of(arrays)
+    student, losses = train_head(matching, arrays, learnt, seed)
+    return calibrated(student, matching, runs["calibration"]), losses
+
+
+def _blank(traces: Sequence[Trace]) -> list[Run]:
+    """Runs whose turns have no vectors yet."""
+    return runs_of(traces, lambda texts: np.zeros((len(texts), 1), np.float32))
+
+
+def _sources(traces: Sequence[Trace]) -> dict[str, str]:
+    """Traces by teacher, as text."""
+    return {teacher: f"{count} turns" for teacher, count in sorted(Counter(t.teacher for t in traces).items())}
+
+
+def _confusion(forced: Sequence[Walk]) -> dict[tuple[str, str], int]:
+    """Counts by (gold, given) move."""
+    counts = sum((confusion(one) for one in forced), np.zeros((len(MOVES), len(MOVES))))
+    return {
+        (str(gold), str(given)): int(counts[row, column])
+        for row, gold in enumerate(MOVES)
+        for column, given in enumerate(MOVES)
+    }
