@@ -56,6 +56,14 @@ class AsyncMemory:
     export = _threaded(Memory.export)
     import_ = _threaded(Memory.import_)
     reembed = _threaded(Memory.reembed)
+    observe_records = _threaded(Memory.observe_records)
+    claim = _threaded(Memory.claim)
+    state = _threaded(Memory.state)
+    state_history = _threaded(Memory.state_history)
+    conflicts = _threaded(Memory.conflicts)
+    resolve = _threaded(Memory.resolve)
+    merge_entities = _threaded(Memory.merge_entities)
+    unmerge_entity = _threaded(Memory.unmerge_entity)
     close = _threaded(Memory.close)
 
     async def __aenter__(self) -> AsyncMemory:

@@ -12,10 +12,12 @@
     ├── EmbedderError         the encoder failed or returned vectors of the wrong shape
     │   └── EmbedderMismatchError   stored vectors come from another encoder: run `reembed`
     ├── DecisionError         a decider returned something outside its task's label space
+    ├── ArtifactError         a trained student cannot be used: incomplete, altered, or of another base or task
     ├── ModelError            a served model gave nothing usable
     │   ├── ModelUnavailableError   no connection, overloaded, or failing on its side (5xx): trying later may help
     │   ├── ModelTimeoutError       no reply within the time-out of the operation
     │   ├── ModelRefusedError       it refuses the request as it stands (4xx): trying again would not help
+    │   │   └── ModelContextError   the prompt is too long for the model, and nothing is left to shorten
     │   ├── ModelOutputError        every reply was unusable; carries the beginning of the last one
     │   └── BudgetExceededError     background work has used its tokens, or was stopped
     └── MissingExtraError     an optional dependency is absent; carries the exact install line
@@ -88,6 +90,16 @@ class DecisionError(IntentMemError):
     """A decider returned something outside the label space of its task."""
 
 
+class ArtifactError(IntentMemError):
+    """A trained student cannot be used as it is. `field` is what is wrong with it, for example ``manifest.base``."""
+
+    def __init__(self, field: str, problem: str, remedy: str) -> None:
+        self.field = field
+        self.problem = problem
+        self.remedy = remedy
+        super().__init__(f"{field}: {problem} ({remedy})")
+
+
 class ModelError(IntentMemError):
     """A served model gave nothing usable. `model` is its name as the server knows it."""
 
@@ -121,6 +133,18 @@ class ModelRefusedError(ModelError):
         self.status = status
         self.detail = detail
         super().__init__(model, f"the server refuses the request ({status}): {detail}")
+
+
+class ModelContextError(ModelRefusedError):
+    """The prompt is longer than the model's context, also without all that could be left out of it."""
+
+    def __init__(self, model: str, status: int, detail: str) -> None:
+        super().__init__(
+            model,
+            status,
+            f"{detail} (nothing is left to shorten: serve the model with a longer context, server.context_tokens, or "
+            "set llm.context_tokens to what it has; for an answer, a smaller read.budget will do)",
+        )
 
 
 class ModelOutputError(ModelError):

@@ -59,13 +59,15 @@ class Group:
 class Candidates:
     """The options that come with an item, shared by many items where they are the same.
 
-    ids, texts: N each. vectors: (N, D) or None. signals: further numbers a candidate, each (N,).
+    ids, texts: N each. vectors: (N, D) or None. signals: further numbers a candidate, each (N,). views: further
+    vectors a candidate, each (N, D), zeros where a candidate lacks it; valid until what offers them changes.
     """
 
     ids: tuple[str, ...] = ()
     texts: tuple[str, ...] = ()
     vectors: Vector | None = None
     signals: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    views: Mapping[str, Vector] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -179,6 +181,8 @@ def _group(name: str, **options: str) -> Group:
 
 
 _TURN = Field("turn", "The turn, with its speaker.")
+_GOAL = Field("scope", "The goal that the turn serves.", required=False)
+_BEFORE = Field("before", "Turns of its session directly before it, each with its speaker.", many=True, required=False)
 
 SCOPE = Task(
     name="scope",
@@ -198,7 +202,7 @@ SCOPE = Task(
 EVENT = Task(
     name="event",
     question="What kind of operation is this turn? Choose the event types that name it; none if no candidate fits.",
-    fields=(_TURN, Field("scope", "The goal that the turn serves.", required=False)),
+    fields=(_TURN, _GOAL, _BEFORE),
     space=Space.OPEN,
     metric="top1",
     unsure="keep the closest coarse event type",
@@ -208,7 +212,7 @@ EVENT = Task(
 ENTITY_TYPES = Task(
     name="entity_types",
     question="Which kinds of attribute does this turn give or ask for (price, rating, date), not their values?",
-    fields=(_TURN, Field("scope", "The goal that the turn serves.", required=False)),
+    fields=(_TURN, _GOAL, _BEFORE),
     space=Space.OPEN,
     metric="micro_f1",
     unsure="keep no entity type",

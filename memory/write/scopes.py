@@ -22,6 +22,11 @@ _UNKNOWN_SESSION = 0.5
 _KEEP = 0.9
 """What a scope's centroid keeps of itself at each of its turns: a half-life of about seven turns, as goals drift."""
 
+RECENT = 4
+VIEWS = ("last_user", "last_assistant", "opening", *(f"recent_{place}" for place in range(RECENT)))
+"""Single turns that are kept of each scope beside its centroid; the recent ones are its latest four, in no order."""
+_ASSISTANT: frozenset[Role] = frozenset({"assistant", "tool"})
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
@@ -64,7 +69,9 @@ class ScopeTracker:
     so far; `same_session`, 1 where it was active in the turn's session, 0 where not, .5 where the turn has no session;
     `session_turns`, turns so far in that session; `gap_hours` since its last turn; `coherence`, the length of the
     weighted mean of its unit vectors (times the cosine to its centroid, that is the mean cosine to its turns);
-    `role_assistant`, 1 where the turn is by an assistant or a tool. Centroids favour a scope's latest turns.
+    `role_assistant`, 1 where the turn is by an assistant or a tool; `after_assistant`, 1 where the turn before it was.
+    Centroids favour a scope's latest turns. Views of the candidates: the turns named in `VIEWS`, zeros where a scope
+    has no such turn; they are the tracker's own and hold until it next changes.
     """
 
     def __init__(self, namespace: str, trajectory: str) -> None:
@@ -75,6 +82,9 @@ class ScopeTracker:
         self._known: dict[str, _Known] = {}
         self._centroids: Vector = np.zeros((0, 0), np.float32)
         self._coherence: NDArray[np.float64] = np.zeros(0)
+        self._turns_kept: Vector = np.zeros((0, len(VIEWS), 0), np.float32)
+        self._row_of: dict[str, int] = {}
+        self._after_assistant = False
         self._session_turns: dict[str, int] = {}
         self._window: deque[tuple[str, str]] = deque(maxlen=WINDOW)
 
@@ -121,9 +131,11 @@ class ScopeTracker:
             raise InputError("step.vector", f"has shape {step.vector.shape}, unlike those before it")
         dimension = step.vector.shape[0]
         blank = np.zeros(dimension, np.float64)
+        self._row_of[scope] = len(self._known)
         self._known[scope] = _Known(scope, name, gist or name, blank, 0, 0.0, self.turns, step.hours, set())
         self._centroids = np.vstack([self._centroids.reshape(-1, dimension), np.zeros((1, dimension), np.float32)])
         self._coherence = np.append(self._coherence, 0.0)
+        self._make_room(len(self._known), dimension)
         self.place(step, scope)
 
     def place(self, step: Step, scope: str) -> None:
@@ -143,6 +155,7 @@ class ScopeTracker:
             known.sessions.add(step.session)
             self._session_turns[step.session] = self._session_turns.get(step.session, 0) + 1
         self._refresh(scope)
+        self._keep_turn(step, known)
         self._window.append((scope, step.text))
         self.turns += 1
         self.previous = scope
@@ -159,7 +172,10 @@ class ScopeTracker:
         known.name, known.gist = name or known.name, gist or known.gist
 
     def state(self) -> dict[str, Any]:
-        """Everything that the next decision depends on, as plain values and one (N, D) float64 array, `totals`."""
+        """Everything that the next decision depends on, as plain values and two arrays.
+
+        `totals` is (N, D) float64, `turns_kept` (N, V, D) float32 with V the number of `VIEWS`.
+        """
         totals = [known.total for known in self._known.values()]
         return {
             "namespace": self.namespace,
@@ -181,7 +197,9 @@ class ScopeTracker:
                 }
                 for known in self._known.values()
             ],
+            "after_assistant": self._after_assistant,
             "totals": np.array(totals) if totals else np.zeros((0, 0)),
+            "turns_kept": self._turns_kept[: len(totals)].copy(),
         }
 
     @classmethod
@@ -195,16 +213,40 @@ class ScopeTracker:
         tracker._centroids = np.zeros(totals.shape, np.float32)
         tracker._coherence = np.zeros(len(totals))
         for entry, total in zip(state["scopes"], totals, strict=True):
+            tracker._row_of[entry["id"]] = len(tracker._known)
             tracker._known[entry["id"]] = _Known(**{**entry, "sessions": set(entry["sessions"])}, total=total.copy())
+        tracker._after_assistant = state["after_assistant"]
+        tracker._turns_kept = np.array(state["turns_kept"], np.float32)
         for scope in tracker._known:
             tracker._refresh(scope)
         return tracker
 
     def _refresh(self, scope: str) -> None:
-        row, known = list(self._known).index(scope), self._known[scope]
+        row, known = self._row_of[scope], self._known[scope]
         length = float(np.linalg.norm(known.total))
         self._centroids[row] = known.total / length if length else 0.0
         self._coherence[row] = length / known.weight
+
+    def _make_room(self, count: int, dimension: int) -> None:
+        """Room for the kept turns of `count` scopes, doubled when it runs out."""
+        room = len(self._turns_kept)
+        if count > room:
+            grown = np.zeros((max(8, 2 * room), len(VIEWS), dimension), np.float32)
+            grown[:room] = self._turns_kept.reshape(room, len(VIEWS), dimension)
+            self._turns_kept = grown
+
+    def _keep_turn(self, step: Step, known: _Known) -> None:
+        kept = self._turns_kept[self._row_of[known.id]]
+        self._after_assistant = step.role in _ASSISTANT
+        kept[VIEWS.index("last_assistant" if self._after_assistant else "last_user")] = step.vector
+        if known.size == 1:
+            kept[VIEWS.index("opening")] = step.vector
+        kept[len(VIEWS) - RECENT + known.size % RECENT] = step.vector
+
+    def _views(self) -> dict[str, Vector]:
+        kept = self._turns_kept[: len(self._known)]
+        kept.flags.writeable = False
+        return {name: kept[:, place] for place, name in enumerate(VIEWS)}
 
     def _candidates(self, step: Step) -> Candidates:
         known, n = list(self._known.values()), len(self._known)
@@ -220,7 +262,8 @@ class ScopeTracker:
             "session_turns": np.full(n, float(self._session_turns.get(step.session or "", 0))),
             "gap_hours": np.array([max(0.0, step.hours - scope.last_hours) for scope in known]),
             "coherence": self._coherence.copy(),
-            "role_assistant": np.full(n, float(step.role in ("assistant", "tool"))),
+            "role_assistant": np.full(n, float(step.role in _ASSISTANT)),
+            "after_assistant": np.full(n, float(self._after_assistant)),
         }
         texts = tuple(f"{s.name}: {s.gist}" if s.gist != s.name else s.name for s in known)
-        return Candidates(self.scopes, texts, self._centroids.copy(), signals)
+        return Candidates(self.scopes, texts, self._centroids.copy(), signals, self._views())
