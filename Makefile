@@ -15,18 +15,20 @@ export TOKENIZERS_PARALLELISM := false
 demo: $(VENV)/.installed
 	$(BIN)/intentmem demo
 
-test: $(VENV)/.dev lint types
-	$(BIN)/python -m pytest -q -n 2
+# Both parts are run whatever becomes of the first; the parallel one ends with pytest's closing line.
+test: $(VENV)/.dev lint types vllm-env
+	vllm=0; $(BIN)/python -m pytest -q -m vllm tests/serving_llm || vllm=$$?; $(BIN)/python -m pytest -q -n 2 && exit $$vllm
 
 test-fast: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -n 2 -m "not slow and not real and not vllm"
 
-# A real vLLM on the CPU, in an environment of its own (about 4 GB), and a small model for it.
+# A real vLLM on the CPU, in an environment of its own (about 4 GB), and a small model for it. Where it cannot be
+# installed, the reason is printed, and its tests are skipped.
 vllm-env:
 	$(PYTHON) tests/serving_llm/vllm_setup.py $(PIP_ARGS)
 
 test-vllm: $(VENV)/.dev vllm-env
-	$(BIN)/python -m pytest -q -m vllm
+	$(BIN)/python -m pytest -q -m vllm tests/serving_llm
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -47,6 +47,7 @@ class Backbone:
 
     def __init__(self, folder: Path, profile: EmbedderProfile, device: str, dtype: str) -> None:
         torch, transformers = _libraries()
+        self.folder, self.name = folder, profile.name
         self.pooling = profile.pooling or _pooling_of(folder)
         self.device = torch.device(_best_device() if device == "auto" else device)
         try:

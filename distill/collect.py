@@ -16,8 +16,8 @@ from .recording import RecordingDecider
 from .trace_files import TraceFile
 from .traces import Trace, belongs
 
-Progress = Callable[[int, int], None]
-"""Told the items done and those in all."""
+Progress = Callable[[int], None]
+"""Told how many more items are done."""
 BATCH = 32
 
 
@@ -53,11 +53,13 @@ def collect(
     """
     found = Collected(items=len(asked))
     waiting = [one for one in asked if not _known(task, one, teacher, file, found)]
+    if progress is not None:
+        progress(found.known)
     for start in range(0, len(waiting), BATCH):
         part = waiting[start : start + BATCH]
         file.append(_kept(task, part, _answers(task, [one.item for one in part], teacher, found), teacher, found))
         if progress is not None:
-            progress(found.known + start + len(part), len(asked))
+            progress(len(part))
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,12 +12,16 @@ from intentmem.memory.errors import InputError, MissingExtraError
 from .settings import EmbedderSettings, Settings, load_settings
 
 if TYPE_CHECKING:
+    from intentmem.distill.artifacts import Artifact
+    from intentmem.distill.runtime import ServedStudents
     from intentmem.memory.aio import AsyncMemory
     from intentmem.memory.memory import Memory
-    from intentmem.memory.protocols import Embedder
+    from intentmem.memory.protocols import Decider, Embedder
     from intentmem.memory.store import Store
+    from intentmem.memory.write.labelers import Labeler
 
     from .llm.client import LLMClient
+    from .llm.embedder import RemoteEmbedder
 
 NEEDED = {
     "faiss": "faiss",
@@ -26,7 +31,8 @@ NEEDED = {
 }
 """Modules that encoding and indexing need, with the names of their packages."""
 
-_WITHOUT_MODEL = "hash"
+_WITHOUT_MODEL, _REMOTE = "hash", "remote"
+_WITHOUT_TORCH = (_WITHOUT_MODEL, _REMOTE)
 
 
 def open_memory(path: str | Path | Settings | None = None, **overrides: Any) -> Memory:
@@ -42,25 +48,28 @@ def open_memory(path: str | Path | Settings | None = None, **overrides: Any) -> 
         StoreError: the folder or file cannot be used.
     """
     from intentmem.memory.clock import SystemClock
-    from intentmem.memory.deciders import BaselineDecider
     from intentmem.memory.memory import Memory
     from intentmem.memory.store import Store
     from intentmem.memory.write.extractive import ExtractiveWriter
 
     settings = settings_for(path, overrides)
     embedder = make_embedder(settings.embedder)
-    served = "llm" in (settings.decider.kind, settings.writer.kind)
+    served = settings.decider.kind in ("llm", "cascade") or settings.writer.kind == "llm"
     client = make_client(settings) if served else None
     store = Store(settings.store.path.expanduser(), settings.store.busy_seconds)
     if client is not None:
         return _served_memory(settings, store, embedder, client)
+    decider = make_decider(settings, embedder, None)
     return Memory(
         store,
         embedder,
-        BaselineDecider(),
+        decider,
         ExtractiveWriter(),
         SystemClock(),
         strict_namespaces=settings.memory.strict_namespaces,
+        turn_space=getattr(decider, "turn_space", None),
+        labelers=_labelers(decider),
+        on_close=_closing(embedder),
     )
 
 
@@ -85,6 +94,18 @@ def make_client(settings: Settings) -> LLMClient:
     return LLMClient(settings.llm)
 
 
+def open_served(settings: Settings, client: LLMClient) -> Memory:
+    """A memory over a client that is there already, which it closes; decider and writer as the settings say.
+
+    Raises:
+        InputError, MissingExtraError, StoreError: as for `open_memory`.
+    """
+    from intentmem.memory.store import Store
+
+    store = Store(settings.store.path.expanduser(), settings.store.busy_seconds)
+    return _served_memory(settings, store, make_embedder(settings.embedder), client)
+
+
 def _served_memory(settings: Settings, store: Store, embedder: Embedder, client: LLMClient) -> Memory:
     """A memory over a served model, which it closes. Questions are planned by rule where the model fails."""
     from intentmem.memory.clock import SystemClock
@@ -98,18 +119,151 @@ def _served_memory(settings: Settings, store: Store, embedder: Embedder, client:
     baseline = BaselineDecider()
     fallback = baseline if settings.decider.on_bad_output == "baseline" else None
     parts = model_parts(client, store.calls, decides, writes, fallback, baseline)
+    decider = parts.decider or make_decider(settings, embedder, client, store)
     return Memory(
         store,
         embedder,
-        parts.decider or baseline,
+        decider,
         parts.writer or ExtractiveWriter(),
         SystemClock(),
         strict_namespaces=settings.memory.strict_namespaces,
+        turn_space=getattr(decider, "turn_space", None),
+        labelers=_labelers(decider),
         planner=parts.planner,
-        foreseer=parts.foresight,
+        foreseer=parts.foresight if decides or writes else None,
         payer=LedgerPayer(client, store),
-        on_close=client.close,
+        on_close=_closing(client, embedder),
     )
+
+
+def make_decider(
+    settings: Settings, embedder: Embedder, client: LLMClient | None, store: Store | None = None
+) -> Decider:
+    """What decides, as the settings say; no model is loaded before the first decision.
+
+    One that decides about scopes in a space of its own has it as `turn_space`.
+
+    Args:
+        client: of the served model, for "llm" and "cascade".
+        store: where the teacher's answers are kept; None keeps none.
+
+    Raises:
+        InputError: students are asked for that do not fit the embedder, or a model that is not there.
+        ArtifactError: a student in use is incomplete or altered.
+    """
+    from intentmem.memory.deciders import BaselineDecider
+
+    kind = settings.decider.kind
+    if kind == "llm":
+        return _teacher(client, store)
+    if kind == "baseline":
+        return BaselineDecider()
+    students = _students(settings, embedder, required=kind == "student")
+    if kind != "cascade":
+        return students or BaselineDecider()
+    return _cascade(settings, students or BaselineDecider(), _teacher(client, store), store)
+
+
+def _students(settings: Settings, embedder: Embedder, required: bool) -> ServedStudents | None:
+    """The students of the registry over the embedder's own encoder; None where none fits and none is required."""
+    if find_spec("torch") is None or settings.embedder.profile in _WITHOUT_TORCH:
+        if required:
+            raise InputError(
+                "decider.kind",
+                f"student: the embedder {settings.embedder.profile!r} has no encoder that students could work on",
+                'use embedder.profile = "embedded", or decider.kind = "baseline"',
+            )
+        return None
+    from intentmem.distill.embedder import SentenceTransformerEmbedder
+    from intentmem.distill.registry import Registry
+    from intentmem.distill.runtime import ServedStudents
+    from intentmem.memory.deciders import BaselineDecider
+
+    assert isinstance(embedder, SentenceTransformerEmbedder)
+    made = ServedStudents(
+        Registry(settings.students.registry),
+        lambda: embedder.backbone,
+        BaselineDecider(),
+        settings.students.threads,
+        weights=None if required else embedder.fingerprint.weights,
+    )
+    if made.artifacts or not required:
+        return made if made.artifacts else None
+    raise InputError("decider.kind", "student: there are none", "train some: `intentmem distill train`")
+
+
+def _labelers(decider: Decider) -> list[Labeler]:
+    """Labelers of the user's own tasks, where students decide."""
+    from intentmem.distill.runtime import ServedStudents
+
+    if not isinstance(decider, ServedStudents):
+        return []
+    from intentmem.distill.labelers import own_labelers
+
+    return own_labelers(decider, decider.artifacts)
+
+
+def _teacher(client: LLMClient | None, store: Store | None) -> Decider:
+    if client is None:
+        raise InputError("decider.kind", "needs a served model", "set llm.base_url")
+    from .llm.asking import Asker
+    from .llm.deciders import LLMDecider
+
+    return LLMDecider(Asker(client, None if store is None else store.calls))
+
+
+def _cascade(settings: Settings, student: Decider, teacher: Decider, store: Store | None) -> Decider:
+    from intentmem.distill.audit import Audit, AuditPlan
+    from intentmem.distill.cascade import CascadeDecider
+    from intentmem.distill.recording import into_store
+    from intentmem.memory.deciders import BaselineDecider
+
+    wanted = settings.students
+    plan = AuditPlan(wanted.audit_rate, wanted.audit_window, wanted.audit_agreement)
+    keep = None if store is None else into_store(store)
+    return CascadeDecider(
+        student,
+        teacher,
+        thresholds_of(getattr(student, "artifacts", ()), wanted.agreement),
+        None if keep is None else lambda trace: keep([trace]) if trace.turn else None,
+        budget=wanted.escalations,
+        audit=Audit(wanted.registry.expanduser() / "audit.json", plan),
+        baseline=BaselineDecider(),
+        prompts=getattr(teacher, "prompts", None),
+    )
+
+
+def thresholds_of(artifacts: Sequence[Artifact], agreement: float) -> dict[str, float]:
+    """By task, the confidence from which a student's agreement is certain; tasks without one are left out."""
+    from intentmem.distill.artifacts import threshold_of
+
+    found = {artifact.task.name: threshold_of(artifact, agreement) for artifact in artifacts}
+    return {task: threshold.value for task, threshold in found.items() if threshold is not None}
+
+
+def _remote_embedder(settings: EmbedderSettings) -> RemoteEmbedder:
+    if settings.base_url is None:
+        raise InputError(
+            "embedder.base_url",
+            "is not set: the profile remote needs a server",
+            "set it, or INTENTMEM_EMBEDDER__BASE_URL, like http://127.0.0.1:8001/v1",
+        )
+    if find_spec("openai") is None:
+        raise MissingExtraError("openai", "serve")
+    from .llm.embedder import RemoteEmbedder
+
+    return RemoteEmbedder(settings)
+
+
+def _closing(*parts: object) -> Callable[[], None]:
+    """What closes the parts that hold a connection."""
+
+    def close() -> None:
+        for part in parts:
+            if callable(found := getattr(part, "close", None)):
+                found()
+
+    return close
 
 
 def open_async_memory(path: str | Path | Settings | None = None, **overrides: Any) -> AsyncMemory:
@@ -144,8 +298,10 @@ def make_embedder(settings: EmbedderSettings) -> Embedder:
         MissingExtraError: a package that it needs is absent.
     """
     for module, package in NEEDED.items():
-        if find_spec(module) is None and (settings.profile != _WITHOUT_MODEL or module == "faiss"):
+        if find_spec(module) is None and (settings.profile not in _WITHOUT_TORCH or module == "faiss"):
             raise MissingExtraError(package, "cpu")
+    if settings.profile == _REMOTE:
+        return _remote_embedder(settings)
     if settings.profile == _WITHOUT_MODEL:
         from intentmem.memory.hashing import HashEmbedder
 

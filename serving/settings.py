@@ -27,7 +27,7 @@ from intentmem.memory.errors import InputError
 from intentmem.memory.read.request import Recipe
 
 from .llm.server_settings import ServerSettings
-from .llm.settings import LLMSettings
+from .llm.settings import LLMSettings, RemoteEmbedderSettings
 
 PREFIX = "INTENTMEM_"
 CONFIG_VARIABLE = "INTENTMEM_CONFIG"
@@ -51,13 +51,14 @@ class StoreSettings(_Group):
     busy_seconds: float = Field(default=60.0, gt=0, description="seconds that a write waits for another process")
 
 
-class EmbedderSettings(_Group):
-    """What turns texts into vectors. A plain string is a profile."""
+class EmbedderSettings(RemoteEmbedderSettings):
+    """What turns texts into vectors. A plain string is a profile; all but the first three are of the profile remote."""
 
     profile: str = Field(
         default="embedded",
         min_length=1,
-        description='"embedded" (the default), "hash" (no model), "e5-small", "bge-small", "nomic", folder or hub id',
+        description='"embedded" (the default), "hash" (no model), "e5-small", "bge-small", "nomic", folder or hub id, '
+        '"remote" (served at embedder.base_url)',
     )
     device: str = Field(
         default="auto", description='"cpu", "cuda", "cuda:1", ...; "auto" takes a GPU where there is one'
@@ -75,8 +76,11 @@ class EmbedderSettings(_Group):
 class DeciderSettings(_Group):
     """What decides. A plain string is a kind."""
 
-    kind: Literal["baseline", "llm"] = Field(
-        default="baseline", description='"baseline" (rules and similarity) or "llm" (the served model)'
+    kind: Literal["auto", "student", "baseline", "llm", "cascade"] = Field(
+        default="auto",
+        description='"student" (trained encoders), "baseline" (rules and similarity), "llm" (the served model), '
+        '"cascade" (students, and the served model where they are unsure); "auto" takes students where some fit the '
+        "embedder, else the baseline",
     )
     on_bad_output: Literal["fail", "baseline"] = Field(
         default="fail",
@@ -88,6 +92,28 @@ class DeciderSettings(_Group):
     @classmethod
     def _from_kind(cls, value: object) -> object:
         return {"kind": value} if isinstance(value, str) else value
+
+
+class StudentSettings(_Group):
+    """Students in service, and how far they are trusted where a teacher stands behind them."""
+
+    registry: Path = Field(
+        default_factory=lambda: _data_folder() / "students", description="folder of promoted students"
+    )
+    threads: int | None = Field(default=None, ge=1, description="threads of the encoder; unset leaves them to torch")
+    agreement: float = Field(
+        default=0.95, gt=0, lt=1, description="agreement with the teacher from which a student's answer stands"
+    )
+    escalations: int | None = Field(
+        default=None, ge=0, description="answers that may be asked of the teacher by one process; unset sets no bound"
+    )
+    audit_rate: float = Field(
+        default=0.02, ge=0, le=1, description="share of confident answers that the teacher is asked as well"
+    )
+    audit_window: int = Field(default=200, ge=30, description="latest audits that agreement is counted over")
+    audit_agreement: float = Field(
+        default=0.85, gt=0, lt=1, description="agreement in audits below which a student is demoted"
+    )
 
 
 class WriterSettings(_Group):
@@ -135,6 +161,7 @@ class Settings(BaseSettings):
     store: StoreSettings = Field(default_factory=StoreSettings)
     embedder: EmbedderSettings = Field(default_factory=EmbedderSettings)
     decider: DeciderSettings = Field(default_factory=DeciderSettings)
+    students: StudentSettings = Field(default_factory=StudentSettings)
     writer: WriterSettings = Field(default_factory=WriterSettings)
     memory: MemorySettings = Field(default_factory=MemorySettings)
     read: ReadSettings = Field(default_factory=ReadSettings)

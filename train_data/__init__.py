@@ -1,5 +1,6 @@
-"""Examples with gold: loaders of public corpora, which read the published files from a path."""
+"""Examples with gold: loaders of public corpora, which read published files, and what is made of them."""
 
+from .records import gold_records
 from .registry import CARDS, load_corpus
 from .schemas import (
     Card,
@@ -7,12 +8,16 @@ from .schemas import (
     EventGold,
     Fault,
     MemoryGold,
+    PlanGold,
     Problem,
     Question,
+    RecordGold,
+    RequirementGold,
     Trajectory,
     TurnGold,
     ValueSpan,
 )
+from .weaving import estimate_tokens, hold_out, weave
 
 __all__ = [
     "CARDS",
@@ -21,10 +26,17 @@ __all__ = [
     "EventGold",
     "Fault",
     "MemoryGold",
+    "PlanGold",
     "Problem",
     "Question",
+    "RecordGold",
+    "RequirementGold",
     "Trajectory",
     "TurnGold",
     "ValueSpan",
+    "estimate_tokens",
+    "gold_records",
+    "hold_out",
     "load_corpus",
+    "weave",
 ]

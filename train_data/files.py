@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from intentmem.memory.errors import InputError
 from .schemas import Card
 
 SCHEMA_FILE = "schema.json"
+LOADABLE = ("beam", "came_bench", "locomo", "longmemeval", "memconflict", "realmem", "sgd", "tiage")
+"""Names of the formats that a loader reads."""
 
 
 def find_files(path: str | Path, card: Card, *patterns: str) -> list[Path]:
@@ -78,6 +81,21 @@ class Reader:
             remedy = "download it again; a file of a few lines may be a Git LFS pointer"
             raise InputError(path.name, f"is not JSON{where}", remedy) from error
 
+    def json_lines(self, path: Path) -> list[Any]:
+        """The values of a file of JSON lines; what is no JSON stands as None. One JSON value is one line.
+
+        Raises:
+            InputError: as for `text`, or no line of it is JSON.
+        """
+        text = self.text(path)
+        try:
+            return [json.loads(text)]
+        except (ValueError, RecursionError):
+            values = [_value(line) for line in text.split("\n") if line.strip()]
+        if all(value is None for value in values):
+            raise InputError(path.name, "is not JSON lines", "a file of a few lines may be a Git LFS pointer")
+        return values
+
 
 def recognise(data: Any) -> str | None:
     """The corpus whose format parsed JSON has; None if it is none that is known."""
@@ -86,6 +104,10 @@ def recognise(data: Any) -> str | None:
             return "realmem"
         if "conversation" in data:
             return "locomo"
+        if "Full_Session_Chain" in data:
+            return "memconflict"
+        if {"id", "role", "content"} <= data.keys():
+            return "came_bench"
         first = next(iter(data.values()), None)
         return "tiage" if isinstance(first, list) and first and isinstance(first[0], list) else None
     first = data[0] if isinstance(data, list) and data else None
@@ -96,8 +118,12 @@ def recognise(data: Any) -> str | None:
         "dialogue_id": "sgd",
         "service_name": "the schema of sgd",
         "haystack_sessions": "longmemeval",
+        "turns": "beam",
     }
-    return next((name for mark, name in marks.items() if mark in first), None)
+    if found := next((name for mark, name in marks.items() if mark in first), None):
+        return found
+    # The longest chats of BEAM are a list of plans, each an object with a list of batches.
+    return "beam" if any(mappings(inner) and "turns" in mappings(inner)[0] for inner in first.values()) else None
 
 
 def expect(data: Any, card: Card, path: Path, shape: str) -> None:
@@ -110,8 +136,7 @@ def expect(data: Any, card: Card, path: Path, shape: str) -> None:
     if found == card.name:
         return
     problem = f"has the format of {found}, not of {card.name}" if found else f"is not in the format of {card.name}"
-    loadable = found in ("locomo", "realmem", "sgd", "tiage")
-    raise InputError(path.name, problem, f"load_corpus({found!r}, ...)" if loadable else f"expected {shape}")
+    raise InputError(path.name, problem, f"load_corpus({found!r}, ...)" if found in LOADABLE else f"expected {shape}")
 
 
 def need(holder: Any, key: str, kind: type, where: str) -> Any:
@@ -142,11 +167,27 @@ def texts(value: Any) -> list[str]:
     return [entry for entry in value if isinstance(entry, str)] if isinstance(value, list) else []
 
 
+def parse_instant(text: str | None) -> datetime | None:
+    """Read an ISO 8601 date or time; one without a zone is UTC. None if it is none."""
+    try:
+        found = datetime.fromisoformat((text or "").strip())
+    except ValueError:
+        return None
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
 def distinct(wanted: str, taken: set[str]) -> str:
     """`wanted`, or `wanted#2` and so on where it is taken; the result is then taken."""
     name = next(name for name in _numbered(wanted) if name not in taken)
     taken.add(name)
     return name
+
+
+def _value(line: str) -> Any:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _numbered(name: str) -> Iterator[str]:

@@ -7,18 +7,15 @@ from pathlib import Path
 
 from intentmem.memory.errors import InputError
 
-from . import locomo, realmem, sgd, tiage
+from . import beam, came_bench, locomo, longmemeval, memconflict, realmem, sgd, tiage
 from .schemas import Card, Corpus
 
-CARDS: Mapping[str, Card] = {module.CARD.name: module.CARD for module in (locomo, realmem, sgd, tiage)}
+_MODULES = (locomo, realmem, sgd, tiage, longmemeval, came_bench, memconflict, beam)
+
+CARDS: Mapping[str, Card] = {module.CARD.name: module.CARD for module in _MODULES}
 """What can be loaded: title, licence, allowed use and home of each corpus."""
 
-_LOADERS: Mapping[str, Callable[[str | Path], Corpus]] = {
-    "locomo": locomo.load,
-    "realmem": realmem.load,
-    "sgd": sgd.load,
-    "tiage": tiage.load,
-}
+_LOADERS: Mapping[str, Callable[[str | Path], Corpus]] = {module.CARD.name: module.load for module in _MODULES}
 
 
 def load_corpus(name: str, path: str | Path) -> Corpus:

@@ -38,6 +38,7 @@ class Fault(StrEnum):
     EVIDENCE_MALFORMED = "an evidence id in another form, read all the same"
     EVIDENCE_UNREADABLE = "an evidence id that cannot be read"
     EVIDENCE_DANGLING = "evidence that names no existing turn or session"
+    EVIDENCE_AMBIGUOUS = "an evidence id that several turns bear"
     EVIDENCE_NOT_BEFORE_QUESTION = "evidence that is not before the question's own session"
     GOLD_IN_TEXT = "a gold identifier inside the text of a turn, taken out of it"
     GOLD_WITHOUT_QUESTION = "gold on a turn that answers no question"
@@ -91,6 +92,25 @@ class ValueSpan:
 
 
 @dataclass(frozen=True, slots=True)
+class RecordGold:
+    """A claim of one turn: `text[start:end] == value` in the turn whose `source_id` is `turn`.
+
+    `entity` is the thing that the claim is about, None where nothing has been named yet; of a name, it is the name.
+    `property` is in lower-case words.
+    """
+
+    turn: str
+    entity: str | None
+    property: str
+    value: str
+    start: int
+    end: int
+    service: str
+    scope: str | None
+    by_user: bool
+
+
+@dataclass(frozen=True, slots=True)
 class TurnGold:
     """Gold of one turn. None and empty mean that the corpus does not say.
 
@@ -135,6 +155,36 @@ class Trajectory:
 
 
 @dataclass(frozen=True, slots=True)
+class PlanGold:
+    """How evidence for a question must be gathered: one label of each group of the task `plan`."""
+
+    reasoning: str
+    target: str
+    span: str
+    gate: str
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The labels by group, in the order of the task."""
+        return {"reasoning": self.reasoning, "target": self.target, "span": self.span, "gate": self.gate}
+
+
+@dataclass(frozen=True, slots=True)
+class RequirementGold:
+    """What a question needs to know: a property of an entity.
+
+    entity: as the trajectory names it, None where the question does not say and nothing has been named.
+    property: the property as the question words it. match: the name that the corpus has for it.
+    distractors: other properties that are recorded for that entity or its kind.
+    """
+
+    entity: str | None
+    property: str
+    match: str
+    distractors: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Question:
     """A question and its gold.
 
@@ -151,6 +201,9 @@ class Question:
         answer: gold answer; None where there is none.
         wrong_answer: for an unanswerable question, the answer that a misled system gives.
         answerable: False where the right response is to abstain.
+        plan: how its evidence must be gathered; None where the corpus does not say.
+        template: id of the wording that it was made from; questions of one template belong to one split.
+        requirements: what it needs to know.
     """
 
     id: str
@@ -165,6 +218,9 @@ class Question:
     answer: str | None = None
     wrong_answer: str | None = None
     answerable: bool = True
+    plan: PlanGold | None = None
+    template: str | None = None
+    requirements: tuple[RequirementGold, ...] = ()
 
     @property
     def has_evidence(self) -> bool:

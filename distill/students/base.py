@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
@@ -12,6 +12,8 @@ from intentmem.memory.types import Vector
 from ..encoding import AdaptedEncoder, Encoded
 
 _KEPT = 4096
+_KEPT_TOKENS = 512
+"""Texts whose token states are kept too: those of a long turn take as much room as a hundred pooled vectors."""
 
 
 class Encodings:
@@ -25,21 +27,37 @@ class Encodings:
         self._together = tuple(turn_adapters)
         self._with_tokens = frozenset(with_tokens)
         self._turns: OrderedDict[str, dict[str, Encoded]] = OrderedDict()
+        self._tokens: deque[str] = deque()
         self._texts: dict[str, OrderedDict[str, Encoded]] = {}
 
-    def turns(self, texts: Sequence[str], adapter: str) -> list[Encoded]:
-        """Turns by one adapter, and by all turn adapters on the way."""
+    def turns(self, texts: Sequence[str], adapter: str, tokens: bool = False) -> list[Encoded]:
+        """Turns by one adapter, and by all turn adapters on the way.
+
+        Args:
+            tokens: whether the states of their tokens are needed, of an adapter that was said to have them.
+        """
         if adapter not in self._together:
             return self.texts(texts, adapter)
         found = {text: self._turns[text] for text in texts if text in self._turns}
+        if tokens:
+            found = {text: one for text, one in found.items() if one[adapter].tokens is not None}
         fresh = [text for text in dict.fromkeys(texts) if text not in found]
         if fresh:
             made = self.encoder.encode(fresh, self._together, [n for n in self._together if n in self._with_tokens])
             for row, text in enumerate(fresh):
                 found[text] = self._turns[text] = {name: made[name][row] for name in self._together}
-            while len(self._turns) > _KEPT:
-                self._turns.popitem(last=False)
+            self._forget_some(fresh)
         return [found[text][adapter] for text in texts]
+
+    def _forget_some(self, fresh: Sequence[str]) -> None:
+        if self._with_tokens:
+            self._tokens.extend(fresh)
+        while len(self._tokens) > _KEPT_TOKENS:
+            old = self._tokens.popleft()
+            if old in self._turns and old not in self._tokens:
+                self._turns[old] = {name: Encoded(one.pooled) for name, one in self._turns[old].items()}
+        while len(self._turns) > _KEPT:
+            self._turns.popitem(last=False)
 
     def texts(self, texts: Sequence[str], adapter: str) -> list[Encoded]:
         """Other texts, such as labels, by one adapter; pooled only."""

@@ -14,18 +14,20 @@ from ..encoding import PLAIN, AdaptedEncoder, batches, layer_stack
 from .adapting import LoraShape
 from .loop import LoopConfig
 
-_BUCKET = 512
+_BUCKET, _MOST = 512, 32
 _LEAST_STEPS, _MOST_EPOCHS = 120, 12
 
 
-def bucketed(lengths: Sequence[int], tokens: int, rng: random.Random) -> Iterator[list[int]]:
-    """All places once, in batches of at most `tokens` padded tokens, alike in length within random buckets."""
+def bucketed(lengths: Sequence[int], tokens: int, rng: random.Random, most: int = _MOST) -> Iterator[list[int]]:
+    """All places once, at most `most` and `tokens` padded tokens a batch, alike in length within random buckets."""
     order = list(range(len(lengths)))
     rng.shuffle(order)
     found: list[list[int]] = []
     for start in range(0, len(order), _BUCKET):
         bucket = order[start : start + _BUCKET]
-        found += [[bucket[row] for row in batch] for batch in batches([lengths[place] for place in bucket], tokens)]
+        for batch in batches([lengths[place] for place in bucket], tokens):
+            places = [bucket[row] for row in batch]
+            found += [places[first : first + most] for first in range(0, len(places), most)]
     rng.shuffle(found)
     return iter(found)
 
@@ -40,9 +42,9 @@ def encoded_plainly(base: Backbone, texts: Sequence[str]) -> Vector:
 
 def epochs_for(steps: int) -> int:
     """A few passes over many traces, more over few. steps: batches an epoch."""
-    return int(min(_MOST_EPOCHS, max(LoopConfig.epochs, -(-_LEAST_STEPS // max(1, steps)))))
+    return int(min(_MOST_EPOCHS, max(LoopConfig().epochs, -(-_LEAST_STEPS // max(1, steps)))))
 
 
 def shape_for(base: Backbone) -> LoraShape:
     """The top four layers, or all of a base that has fewer."""
-    return LoraShape(layers=min(LoraShape.layers, len(layer_stack(base.module))))
+    return LoraShape(layers=min(LoraShape().layers, len(layer_stack(base.module))))

@@ -14,7 +14,6 @@ from intentmem.memory.errors import InputError
 from intentmem.memory.tasks import Space, Task
 
 from ..backbone import Backbone
-from ..encoding import mean_over
 from ..splits import split_traces
 from ..students.candidates import asked_text
 from ..traces import Trace, belongs
@@ -23,12 +22,13 @@ from .batching import bucketed, epochs_for, shape_for
 from .candidates_fit import finished
 from .loop import LoopConfig, fit
 from .outcome import Trained, TrainOptions
+from .trunk import FrozenTrunk
 
 if TYPE_CHECKING:
     import torch
     from torch import nn
 
-_BATCH_TOKENS = 3072
+_BATCH_TEXTS = 400
 _MOST_OFFERED = 12
 _SCALE, _NONE = 14.0, 7.0
 _SMOOTHING = 0.05
@@ -76,9 +76,10 @@ class CandidatesRecipe:
     ) -> None:
         self.task, self._encoder, self._seed = task, encoder, seed
         self._train, self._dev = list(train), list(dev)
-        self._ids: dict[str, list[int]] = {}
+        self._trunk = FrozenTrunk(encoder)
+        self._trunk.prepare([text for trace in (*train, *dev) for text in self._texts(trace)])
         self._head = _head()
-        self._lengths = [self._tokens(trace) for trace in self._train]
+        self._lengths = [1 + min(len(trace.options.ids), _MOST_OFFERED) for trace in self._train]
         self.steps = sum(1 for _ in self.batches(0))
 
     @property
@@ -89,7 +90,7 @@ class CandidatesRecipe:
     def batches(self, epoch: int) -> Iterator[list[tuple[Trace, list[int]]]]:
         """Traces, each with the places of the candidates that are shown."""
         rng = random.Random(f"{self._seed} {epoch}")
-        for batch in bucketed(self._lengths, _BATCH_TOKENS, rng):
+        for batch in bucketed(self._lengths, _BATCH_TEXTS, rng):
             yield [(self._train[place], shown(self._train[place], rng)) for place in batch]
 
     def loss(self, batch: list[tuple[Trace, list[int]]]) -> torch.Tensor:
@@ -117,7 +118,10 @@ class CandidatesRecipe:
     def numbers(self) -> tuple[float, float]:
         """Scale, and logit of none."""
         head: Any = self._head
-        return math.exp(float(head.log_scale)), float(head.none)
+        return math.exp(head.log_scale.item()), head.none.item()
+
+    def _texts(self, trace: Trace) -> list[str]:
+        return [asked_text(self.task, trace.item()), *trace.options.texts]
 
     def _rows(self, batch: Sequence[tuple[Trace, list[int]]]) -> list[torch.Tensor]:
         """(K + 1,) logits of each, none last."""
@@ -128,22 +132,13 @@ class CandidatesRecipe:
         offered = [[trace.options.texts[place] for place in places] for trace, places in batch]
         distinct = list(dict.fromkeys([*asked, *(text for texts in offered for text in texts)]))
         place = {text: number for number, text in enumerate(distinct)}
-        vectors = normalize(mean_over(*self._encoder.hidden([self._of(text) for text in distinct])), dim=-1)
+        vectors = normalize(self._trunk.pooled(distinct), dim=-1)
         head: Any = self._head
         rows = []
         for text, texts in zip(asked, offered, strict=True):
             likeness = vectors[[place[one] for one in texts]] @ vectors[place[text]]
             rows.append(torch.cat([head.log_scale.exp() * likeness, head.none.reshape(1)]))
         return rows
-
-    def _of(self, text: str) -> list[int]:
-        if text not in self._ids:
-            (self._ids[text],) = self._encoder.token_ids([text])
-        return self._ids[text]
-
-    def _tokens(self, trace: Trace) -> int:
-        offered = [len(self._of(text)) for text in trace.options.texts[:_MOST_OFFERED]]
-        return len(self._of(asked_text(self.task, trace.item()))) + sum(offered)
 
 
 def shown(trace: Trace, rng: random.Random) -> list[int]:

@@ -24,6 +24,7 @@ from .closed_targets import check_every_label, label_weights, targets
 from .loop import LoopConfig, fit
 from .outcome import Trained, TrainOptions
 from .pairs import PairRecipe
+from .trunk import FrozenTrunk
 
 if TYPE_CHECKING:
     import torch
@@ -82,11 +83,12 @@ class TextRecipe:
         self, task: Task, train: Sequence[Trace], dev: Sequence[Trace], encoder: AdaptingEncoder, seed: int
     ) -> None:
         self.task, self._encoder, self._seed = task, encoder, seed
-        self._train = self._read(train)
-        self._dev = self._read(dev)
+        self._trunk = FrozenTrunk(encoder)
+        self._train, self._dev = self._read(train), self._read(dev)
+        self._trunk.prepare([text for text, _ in (*self._train, *self._dev)])
         self._weights = label_weights(task, train)
         self._head = self._new_head()
-        self._lengths = [len(ids) for ids, _ in self._train]
+        self._lengths = [len(ids) for ids in encoder.token_ids([text for text, _ in self._train])]
         self.steps = sum(1 for _ in self.batches(0))
 
     @property
@@ -103,7 +105,7 @@ class TextRecipe:
         import torch
 
         rows = [self._train[place] for place in batch]
-        logits = self._logits([ids for ids, _ in rows])
+        logits = self._logits([text for text, _ in rows])
         wanted = torch.tensor(np.stack([row for _, row in rows]), dtype=torch.float32, device=logits.device)
         weights = torch.tensor(self._weights, dtype=torch.float32, device=logits.device)
         sizes = [len(names) for names in group_names(self.task)]
@@ -119,7 +121,7 @@ class TextRecipe:
         given, wanted = [], []
         for start in range(0, len(order), 64):
             rows = [self._dev[place] for place in order[start : start + 64]]
-            given.append(self._logits([ids for ids, _ in rows]).float().cpu().numpy())
+            given.append(self._logits([text for text, _ in rows]).float().cpu().numpy())
             wanted.append(np.stack([row for _, row in rows]))
         score, by_group = mean_macro_f1(self.task, np.concatenate(given), np.concatenate(wanted))
         return {"score": score, **by_group}
@@ -129,14 +131,14 @@ class TextRecipe:
         head: Any = self._head
         return head.weight.detach().cpu().numpy(), head.bias.detach().cpu().numpy()
 
-    def _read(self, traces: Sequence[Trace]) -> list[tuple[list[int], Vector]]:
-        ids = self._encoder.token_ids([one_text(self.task, trace.item()) for trace in traces])
-        return list(zip(ids, targets(self.task, traces), strict=True))
+    def _read(self, traces: Sequence[Trace]) -> list[tuple[str, Vector]]:
+        texts = [one_text(self.task, trace.item()) for trace in traces]
+        return list(zip(texts, targets(self.task, traces), strict=True))
 
-    def _logits(self, ids: Sequence[Sequence[int]]) -> torch.Tensor:
+    def _logits(self, texts: Sequence[str]) -> torch.Tensor:
         from torch.nn.functional import normalize
 
-        found: torch.Tensor = self._head(normalize(self._encoder.pooled(ids), dim=-1))
+        found: torch.Tensor = self._head(normalize(self._trunk.pooled(texts), dim=-1))
         return found
 
     def _new_head(self) -> nn.Module:

@@ -134,9 +134,7 @@ def mean_macro_f1(task: Task, logits: Vector, wanted: Vector) -> tuple[float, di
     return float(np.mean(list(by_group.values()))), by_group
 
 
-def _options(
-    task: Task, kind: str, temperatures: Sequence[float], line: tuple[float, float]
-) -> Mapping[str, object]:
+def _options(task: Task, kind: str, temperatures: Sequence[float], line: tuple[float, float]) -> Mapping[str, object]:
     return {
         "kind": kind,
         "labels": label_names(task),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from intentmem.memory.errors import InputError
 from intentmem.memory.tasks import TASKS, Candidates, Item, Task
@@ -17,7 +16,7 @@ from ..gold.labels import HELD_OUT
 from ..judging import Judged, compare
 from ..splits import GIVEN, split_traces
 from ..students.base import Encodings
-from ..students.open import OpenOptions, OpenStudent
+from ..students.open import UNCALIBRATED, OpenOptions, OpenStudent
 from ..traces import Trace
 from .adapting import AdaptingEncoder, LoraShape
 from .batching import epochs_for
@@ -26,7 +25,7 @@ from .open_calibrating import calibrated, shared_items
 from .open_examples import Lesson, lesson
 from .open_head import scoring
 from .open_recipe import OpenRecipe
-from .outcome import Trained, TrainOptions
+from .outcome import Measured, Trained, TrainOptions
 
 ADAPTER = "labels"
 """The adapter that the built-in tasks share."""
@@ -87,19 +86,18 @@ class _Made:
     def trained(self, task: Task, recipe: OpenRecipe, one: Lesson) -> Trained:
         """The student of a task, with all that its artifact states."""
         taught = _taught(one, set(self._splits["train"]))
-        raw = OpenStudent(task, self._adapter.name, scoring(recipe.heads[task.name]), OpenOptions(one.kind))
-        raw = OpenStudent(task, raw.adapter, raw.scoring, replace(raw.settings, taught=taught))
+        plain = OpenOptions(one.kind, UNCALIBRATED[one.kind], taught=taught)
+        raw = OpenStudent(task, self._adapter.name, scoring(recipe.heads[task.name]), plain)
         encodings = self._encodings(raw)
         chosen_on = self._of(task, "calibration", _CALIBRATION)
         student = calibrated(raw, chosen_on, encodings)
         judged = self._judged(student, chosen_on, encodings)
         dev = self._of(task, "dev", _DEV)
-        decisions = student.decide(shared_items(dev), encodings)
         return Trained(
             student,
             self._adapter,
             self._curve,
-            tuple(measure(task, decisions, dev, taught)),
+            tuple(self._measured(student, dev, encodings)),
             self._splits,
             _sources(self._parts, task),
             reliability=reliability([one.confidence for one in judged], [one.agrees for one in judged]),
@@ -116,6 +114,15 @@ class _Made:
         names = self._splits[split]
         wanted = set(names[:: max(1, -(-len(names) // most))])
         return [trace for trace in self._parts[split] if trace.task == task.name and trace.conversation in wanted]
+
+    def _measured(self, student: OpenStudent, traces: Sequence[Trace], encodings: Encodings) -> list[Measured]:
+        """Figures against each teacher, as theirs may be different vocabularies."""
+        found: list[Measured] = []
+        for teacher in sorted({trace.teacher for trace in traces}):
+            own = [trace for trace in traces if trace.teacher == teacher]
+            decisions = student.decide(shared_items(own), encodings)
+            found += measure(student.task, decisions, own, student.settings.taught)
+        return found
 
     def _judged(self, student: OpenStudent, traces: Sequence[Trace], encodings: Encodings) -> list[Judged]:
         decisions = student.decide(shared_items(traces), encodings)

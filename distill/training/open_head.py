@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from torch import nn
 
 _RANK = 64
-_SCALE, _TOKEN_SCALE, _BIAS, _OWN = 20.0, 10.0, -8.0, 0.1
+_SCALE, _TOKEN_SCALE, _BIAS, _CONTEXT, _FADING = 20.0, 10.0, -8.0, 0.4, 0.3
+_GAIN = 10.0
+"""Scalars are learnt in units of this, so that they move as far in a run as matrices do."""
 
 
 class Side(NamedTuple):
@@ -44,14 +46,17 @@ def new_head(dimension: int, reach: int, kind: str, seed: int) -> nn.ParameterDi
     values = {
         "query": small(min(_RANK, dimension), dimension),
         "key": small(min(_RANK, dimension), dimension),
-        "lag": torch.zeros(reach),
+        "lag": -_FADING / _GAIN * torch.arange(reach),
         "alone": torch.zeros(1),
-        "value": torch.eye(dimension) * _OWN,
+        "value": torch.eye(dimension) * _CONTEXT,
         "sides": torch.zeros(UNKNOWN, dimension),
-        "log_scale": torch.tensor(math.log(_SCALE)),
+        "log_scale": torch.tensor(math.log(_SCALE) / _GAIN),
     }
     if several:
-        values |= {"log_token_scale": torch.tensor(math.log(_TOKEN_SCALE)), "bias": torch.tensor(_BIAS)}
+        values |= {
+            "log_token_scale": torch.tensor(math.log(_TOKEN_SCALE) / _GAIN),
+            "bias": torch.tensor(_BIAS / _GAIN),
+        }
     return nn.ParameterDict({name: nn.Parameter(value) for name, value in values.items()})
 
 
@@ -59,9 +64,9 @@ def queries(head: nn.ParameterDict, side: Side) -> torch.Tensor:
     """(N, D) turns mixed with what was said before, L2-normalised."""
     import torch
 
-    fit = torch.einsum("nr,nkr->nk", side.turns @ head["query"].T, side.before @ head["key"].T) + head["lag"]
+    fit = torch.einsum("nr,nkr->nk", side.turns @ head["query"].T, side.before @ head["key"].T) + _GAIN * head["lag"]
     fit = fit.masked_fill(~side.known, -1e9)
-    shares = torch.cat([fit, head["alone"].expand(len(fit), 1)], dim=1).softmax(dim=1)[:, :-1]
+    shares = torch.cat([fit, _GAIN * head["alone"].expand(len(fit), 1)], dim=1).softmax(dim=1)[:, :-1]
     mixed = side.turns + torch.einsum("nk,nkd->nd", shares, side.before) @ head["value"].T
     own = torch.cat([head["sides"], torch.zeros_like(head["sides"][:1])])
     return torch.nn.functional.normalize(mixed + own[side.sides], dim=1)
@@ -73,7 +78,7 @@ def scored(
     """(N, L) scores of unit queries (N, D), unit labels (L, D) and, of `several`, the tokens of each turn (T_i, D)."""
     import torch
 
-    found = head["log_scale"].exp() * (mixed @ labels.T)
+    found = (_GAIN * head["log_scale"]).exp() * (mixed @ labels.T)
     if "log_token_scale" not in head:
         return found
     cosines = torch.nn.functional.normalize(torch.cat(list(tokens)), dim=1) @ labels.T
@@ -81,16 +86,17 @@ def scored(
     best = torch.full((len(tokens), len(labels)), -2.0, device=cosines.device)
     owners = owners.to(cosines.device)[:, None].expand(-1, len(labels))
     best = best.scatter_reduce(0, owners, cosines, "amax", include_self=True)
-    return found + head["log_token_scale"].exp() * best + head["bias"]
+    return found + (_GAIN * head["log_token_scale"]).exp() * best + _GAIN * head["bias"]
 
 
 def scoring(head: nn.ParameterDict) -> Scoring:
     """The head as it is at run time; what need not be exact is stored in half precision."""
     arrays = {name: value.detach().cpu().numpy() for name, value in head.items()}
     scales = [
-        math.exp(float(arrays.pop("log_scale"))),
-        math.exp(float(arrays.pop("log_token_scale"))) if "log_token_scale" in arrays else 0.0,
-        float(arrays.pop("bias", 0.0)),
+        math.exp(_GAIN * float(arrays.pop("log_scale"))),
+        math.exp(_GAIN * float(arrays.pop("log_token_scale"))) if "log_token_scale" in arrays else 0.0,
+        _GAIN * float(arrays.pop("bias", 0.0)),
     ]
+    arrays |= {name: _GAIN * arrays[name] for name in ("lag", "alone")}
     halved = {name: np.float32(np.float16(value)) for name, value in arrays.items()}
     return Scoring.of({**halved, "scales": np.array(scales, np.float32)})

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..students.open import ONE
+from ..students.open import ONE, SEVERAL
 from ..students.open_reading import Reading
 from .adapting import AdaptingEncoder
 from .open_examples import Example, Lesson
@@ -26,9 +26,8 @@ if TYPE_CHECKING:
 
 REACH = 6
 """Texts before a turn that are read."""
-_TURNS_A_BATCH = 120
-_LABELS_A_BATCH = {ONE: 32}
-_FEWER_LABELS = 12
+_FEWEST_TURNS, _MOST_TURNS, _STEPS = 12, 56, 20
+_LABELS_A_BATCH = {ONE: 18, SEVERAL: 8}
 _NO_CONTEXT, _FORGOTTEN, _FOREIGN = 0.08, 0.08, 0.08
 _KEPT_TEXTS = 20_000
 
@@ -80,6 +79,8 @@ class OpenRecipe:
         self._banks: dict[str, torch.Tensor] = {}
         self._offers = {name: torch.from_numpy(one.offers) for name, one in self.lessons.items()}
         self._rng = random.Random(seed)
+        turns = len({e.reading.text for name in self._train for _, e in self._of(name)}) // slices
+        self._turns_a_batch = min(_MOST_TURNS, max(_FEWEST_TURNS, turns // _STEPS))
         self._order = self._batched(0)
 
     @property
@@ -105,7 +106,7 @@ class OpenRecipe:
         batch: Batch = []
         for conversation in order[epoch % self._slices :: self._slices]:
             batch += self._of(conversation)
-            if len({example.reading.text for _, example in batch}) >= _TURNS_A_BATCH:
+            if len({example.reading.text for _, example in batch}) >= self._turns_a_batch:
                 found.append(batch)
                 batch = []
         return [*found, batch] if batch else found
@@ -153,7 +154,7 @@ class OpenRecipe:
 
     def _chosen(self, name: str, examples: Sequence[Example]) -> list[int]:
         """Rows of the labels to encode anew: some that apply here, then others, up to a limit."""
-        limit = _LABELS_A_BATCH.get(self.lessons[name].kind, _FEWER_LABELS)
+        limit = _LABELS_A_BATCH[self.lessons[name].kind]
         apply = sorted({row for example in examples for row in example.positives})
         self._rng.shuffle(apply)
         rows = apply[:limit]
@@ -212,7 +213,7 @@ class OpenRecipe:
         encoded = self._encode(_texts([example.reading for example in examples]))
         found = self._scores(name, [example.reading for example in examples], encoded, labels)
         offered = self._offers[name][[example.offered for example in examples]]
-        scores = found.masked_fill(~offered, -1e9).cpu().numpy()
+        scores = found.masked_fill(~offered, -1e9).detach().cpu().numpy()
         if self.lessons[name].kind == ONE:
             hits = [bool(int(row.argmax()) in e.positives) for row, e in zip(scores, examples, strict=True)]
             return float(np.mean(hits))

@@ -21,6 +21,7 @@ from ..traces import Trace
 from .adapting import AdaptingEncoder
 from .batching import bucketed, encoded_plainly
 from .closed_targets import label_weights, targets
+from .trunk import FrozenTrunk
 
 if TYPE_CHECKING:
     import torch
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 _BATCH_TOKENS = 480
 _SLOPE, _MIDDLE = 6.0, 0.45
 _LISTWISE = 0.5
+_USEFUL = 0.3
 
 
 class PairRecipe:
@@ -50,9 +52,11 @@ class PairRecipe:
         self._targets = np.stack(targets(task, train))
         self._weights = label_weights(task, train)
         firsts = [first for first, _ in (*self._train, *self._dev)]
-        self._ids = dict(zip(firsts, encoder.token_ids(firsts), strict=True))
+        self._trunk = FrozenTrunk(encoder)
+        self._trunk.prepare(firsts)
+        self._plain = dict(zip(firsts, encoded_plainly(encoder.base, firsts), strict=True))
         self._head = self._new_head()
-        self._lengths = [len(self._ids[first]) for first, _ in self._train]
+        self._lengths = [len(ids) for ids in encoder.token_ids(firsts[: len(self._train)])]
         self._dev_labels = np.array([group_names(task)[0].index(trace.labels[0]) for trace in dev])
         self.steps = sum(1 for _ in self.batches(0))
 
@@ -70,28 +74,33 @@ class PairRecipe:
         import torch
 
         groups = [self._train[place] for place in batch]
-        firsts = self._firsts([first for first, _ in groups])
+        firsts, plain = self._firsts([first for first, _ in groups])
         owners = [row for row, (_, pairs) in enumerate(groups) for _ in pairs]
         rows = [pair for _, pairs in groups for pair in pairs]
         seconds = torch.from_numpy(self._vectors[[second for _, second in rows]]).to(firsts.device)
-        logits = self._logits(firsts[owners], seconds)
+        logits = self._logits(firsts[owners], plain[owners], seconds)
         wanted = torch.from_numpy(self._targets[[trace for trace, _ in rows]]).to(firsts.device)
         weights = torch.from_numpy(self._weights).to(firsts.device)
-        plain = -(wanted * weights * logits.log_softmax(dim=-1)).sum(dim=-1).mean()
+        labelled = -(wanted * weights * logits.log_softmax(dim=-1)).sum(dim=-1).mean()
         gains = wanted @ torch.tensor(self._gains, dtype=torch.float32, device=firsts.device)
-        return plain + _LISTWISE * self._listwise(firsts, seconds, gains, torch.tensor(owners, device=firsts.device))
+        own = (
+            torch.tensor(owners, device=firsts.device)[None] == torch.arange(len(groups), device=firsts.device)[:, None]
+        )
+        return labelled + _LISTWISE * self._listwise(firsts, plain, seconds, own & (gains[None] > _USEFUL), gains)
 
     def _listwise(
-        self, firsts: torch.Tensor, seconds: torch.Tensor, gains: torch.Tensor, owners: torch.Tensor
+        self,
+        firsts: torch.Tensor,
+        plain: torch.Tensor,
+        seconds: torch.Tensor,
+        useful: torch.Tensor,
+        gains: torch.Tensor,
     ) -> torch.Tensor:
         """A softmax over all second texts of the batch, for each first text."""
-        import torch
-
         count, size = firsts.shape[0], seconds.shape[0]
-        every = self._logits(firsts.repeat_interleave(size, 0), seconds.repeat(count, 1))
+        firsts, plain = (one.repeat_interleave(size, 0) for one in (firsts, plain))
+        every = self._logits(firsts, plain, seconds.repeat(count, 1))
         scores = (every[:, 0] - every[:, -1]).reshape(count, size)
-        own = owners[None] == torch.arange(count, device=firsts.device)[:, None]
-        useful = own & (gains[None] > 0.3)
         # A text that two first texts share may serve both: it is no counter-example.
         shared = (seconds @ seconds.T > 0.999).float() @ useful.float().T > 0
         scores = scores.masked_fill(shared.T & ~useful, -1e4)
@@ -109,31 +118,36 @@ class PairRecipe:
         found = []
         for start in range(0, len(self._dev), 32):
             groups = self._dev[start : start + 32]
-            firsts = self._firsts([first for first, _ in groups])
+            firsts, plain = self._firsts([first for first, _ in groups])
             for row, (_, pairs) in enumerate(groups):
                 seconds = torch.from_numpy(self._vectors[[second for _, second in pairs]]).to(firsts.device)
-                shares = self._logits(firsts[row].expand(len(pairs), -1), seconds).softmax(dim=-1).cpu().numpy()
+                sides = (side[row].expand(len(pairs), -1) for side in (firsts, plain))
+                shares = self._logits(*sides, seconds).softmax(dim=-1).cpu().numpy()
                 gains = [self._gains[self._dev_labels[trace]] for trace, _ in pairs]
                 if any(gains) and len(gains) > 1:
                     found.append(ndcg(gains, (shares @ np.array(self._gains)).tolist()))
         return {"score": float(np.mean(found)) if found else 0.0}
 
     def rows(self) -> tuple[Vector, Vector]:
-        """Weights (L, 2 D + 1) and bias (L,) of the head as they are now."""
+        """Weights (L, 2 D + 2) and bias (L,) of the head as they are now."""
         head: Any = self._head
         return head.weight.detach().cpu().numpy(), head.bias.detach().cpu().numpy()
 
-    def _firsts(self, texts: Sequence[str]) -> torch.Tensor:
+    def _firsts(self, texts: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
+        """First texts through the adapter and as the base encodes them, (N, D) each, of length 1."""
+        import torch
         from torch.nn.functional import normalize
 
-        return normalize(self._encoder.pooled([self._ids[text] for text in texts]), dim=-1)
+        adapted = normalize(self._trunk.pooled(texts), dim=-1)
+        return adapted, torch.from_numpy(np.stack([self._plain[text] for text in texts])).to(adapted.device)
 
-    def _logits(self, firsts: torch.Tensor, seconds: torch.Tensor) -> torch.Tensor:
+    def _logits(self, firsts: torch.Tensor, plain: torch.Tensor, seconds: torch.Tensor) -> torch.Tensor:
+        """As `students.closed.compared`, with gradients."""
         import torch
 
         products = firsts * seconds
-        features = torch.cat([products, (firsts - seconds).abs(), products.sum(dim=-1, keepdim=True)], dim=-1)
-        found: torch.Tensor = self._head(features)
+        cosines = torch.stack([products.sum(dim=-1), (plain * seconds).sum(dim=-1)], dim=-1)
+        found: torch.Tensor = self._head(torch.cat([products, (firsts - seconds).abs(), cosines], dim=-1))
         return found
 
     def _new_head(self) -> nn.Module:
@@ -142,11 +156,11 @@ class PairRecipe:
         from torch import nn
 
         labels = len(label_names(self.task))
-        head = nn.Linear(2 * self._encoder.base.dimension + 1, labels)
+        head = nn.Linear(2 * self._encoder.base.dimension + 2, labels)
         lean = torch.linspace(1.0, -1.0, labels)
         with torch.no_grad():
             head.weight.zero_()
-            head.weight[:, -1] = _SLOPE * lean
+            head.weight[:, -2:] = _SLOPE / 2 * lean[:, None]
             head.bias.copy_(-_SLOPE * _MIDDLE * lean)
         return head
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,12 +17,15 @@ from rich.progress import Progress as Bars
 
 from intentmem.memory.errors import InputError, IntentMemError
 
+from .latency.command import latency
 from .progress import Progress
 from .report import Report
 
 app = typer.Typer(
     help="Measure quality, speed and size on data of your own or on public benchmarks.", no_args_is_help=True
 )
+
+app.command()(latency)
 
 Json = Annotated[
     Path | None, typer.Option("--json", help="File for the report (JSON), replaced when the run is complete.")
@@ -34,7 +37,7 @@ Seed = Annotated[int, typer.Option(help="Seed of what is drawn at random.")]
 
 @app.command()
 def quality(
-    corpus: Annotated[str, typer.Option(help="locomo (turns) or realmem (sessions).")],
+    corpus: Annotated[str, typer.Option(help="locomo, realmem, longmemeval, came_bench, memconflict or beam.")],
     data: Annotated[Path, typer.Option(help="The published file, or a folder of them.")],
     json: Json = None,
     recipes: Recipes = "dense,lexical,stitch,fused",
@@ -54,8 +57,8 @@ def quality(
         plan = QualityPlan(
             corpus,
             data,
-            _names(recipes, "recipes"),
-            _numbers(budgets, "budgets"),
+            names(recipes, "recipes"),
+            numbers(budgets, "budgets"),
             k,
             limit_questions=limit_questions,
             samples=samples,
@@ -66,9 +69,9 @@ def quality(
             tempfile.TemporaryDirectory(prefix="intentmem-bench-") as folder,
             open_memory(folder, **overrides) as memory,
         ):
-            return run(plan, memory, _command(), progress)
+            return run(plan, memory, command_line(), progress)
 
-    _finish(measure, json)
+    finish(measure, json)
 
 
 @app.command()
@@ -87,11 +90,11 @@ def ingest(
     from .ingest import IngestPlan, run
 
     def measure(progress: Progress) -> Report:
-        counts, names = _numbers(threads, "threads"), _names(recipes, "recipes")
-        plan = IngestPlan(str(data), corpus, turns, counts, repeats, names, queries, profile)
-        return run(plan, _command(), progress)
+        counts, ranked = numbers(threads, "threads"), names(recipes, "recipes")
+        plan = IngestPlan(str(data), corpus, turns, counts, repeats, ranked, queries, profile)
+        return run(plan, command_line(), progress)
 
-    _finish(measure, json)
+    finish(measure, json)
 
 
 @app.command()
@@ -105,7 +108,7 @@ def vectors(
     """The vector index at size, on synthetic vectors: recall against exact search, latency, memory."""
     from .vectors import VectorsPlan, run
 
-    _finish(lambda progress: run(VectorsPlan(n, dim, queries, seed), _command(), progress), json)
+    finish(lambda progress: run(VectorsPlan(n, dim, queries, seed), command_line(), progress), json)
 
 
 @app.command()
@@ -120,14 +123,39 @@ def scale(
     from .scale import ScalePlan, run
 
     def measure(progress: Progress) -> Report:
-        plan = ScalePlan(turns, queries, recipes=_names(recipes, "recipes"), seed=seed)
-        return run(plan, _command(), progress)
+        plan = ScalePlan(turns, queries, recipes=names(recipes, "recipes"), seed=seed)
+        return run(plan, command_line(), progress)
 
-    _finish(measure, json)
+    finish(measure, json)
 
 
-def _finish(measure: Callable[[Progress], Report], json: Path | None) -> None:
-    """Run with a progress bar, write the report, show it; a known error is one line and exit code 2 or 1."""
+@app.command()
+def llm(
+    corpus: Annotated[str, typer.Option(help="locomo, realmem, sgd, tiage, or auto.")],
+    data: Annotated[Path, typer.Option(help="The published file, or a folder of them.")],
+    json: Json = None,
+    trajectory: Annotated[str | None, typer.Option(help="Id of the conversation; unset takes the first.")] = None,
+    turns: Annotated[int, typer.Option(help="The first so many turns of it.")] = 60,
+    questions: Annotated[int, typer.Option(help="Questions to answer afterwards.")] = 0,
+    profile: Profile = None,
+) -> None:
+    """The served model (`llm.base_url`): calls, tokens, time and faults of each task, and how well its scopes agree."""
+    from .llm import LLMPlan, run
+
+    def measure(progress: Progress) -> Report:
+        plan = LLMPlan(corpus, data, trajectory, turns, questions)
+        given: dict[str, Any] = {} if profile is None else {"embedder": {"profile": profile}}
+        with tempfile.TemporaryDirectory(prefix="intentmem-bench-") as folder:
+            return run(plan, Path(folder), given, command_line(), progress)
+
+    finish(measure, json)
+
+
+def finish(measure: Callable[[Progress], Report], json: Path | None, shown: Collection[str] | None = None) -> None:
+    """Run with a progress bar, write the report, show it; a known error is one line and exit code 2 or 1.
+
+    `shown`: metrics in the tables, where the report holds too many to read.
+    """
     from .report import commit
     from .tables import notes, tables
 
@@ -141,7 +169,7 @@ def _finish(measure: Callable[[Progress], Report], json: Path | None) -> None:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(2 if isinstance(error, InputError) else 1) from error
     console = Console()
-    for table in tables(report):
+    for table in tables(report, shown):
         console.print(table)
     for note in notes(report):
         console.print(note, markup=False, highlight=False)
@@ -163,19 +191,30 @@ def _bars() -> Iterator[Progress]:
         yield progress
 
 
-def _names(text: str, option: str) -> list[str]:
-    names = [part.strip() for part in text.split(",") if part.strip()]
-    if not names:
+def names(text: str, option: str) -> list[str]:
+    """The parts of a text that commas separate.
+
+    Raises:
+        InputError: there are none.
+    """
+    found = [part.strip() for part in text.split(",") if part.strip()]
+    if not found:
         raise InputError(option, "is empty", "separate several by commas")
-    return names
+    return found
 
 
-def _numbers(text: str, option: str) -> list[int]:
+def numbers(text: str, option: str) -> list[int]:
+    """As `names`, whole numbers.
+
+    Raises:
+        InputError: there are none, or a part is no whole number.
+    """
     try:
-        return [int(name) for name in _names(text, option)]
+        return [int(name) for name in names(text, option)]
     except ValueError as error:
         raise InputError(option, f"{text!r} is no list of whole numbers", "for example 1024,4096") from error
 
 
-def _command() -> str:
+def command_line() -> str:
+    """The command that runs, as it can be repeated."""
     return shlex.join(["intentmem", *sys.argv[1:]])

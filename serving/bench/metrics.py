@@ -9,6 +9,10 @@ import math
 from collections.abc import Callable, Collection, Sequence
 from itertools import accumulate
 
+import numpy as np
+
+from intentmem.memory.errors import MissingExtraError
+
 
 def recall(found: Collection[str], gold: Collection[str]) -> float:
     """Share of the gold that was found, in [0, 1].
@@ -83,3 +87,37 @@ def _checked(gold: Collection[str]) -> set[str]:
     if not gold:
         raise ValueError("a question without gold has no score")
     return set(gold)
+
+
+def rand_index(found: Sequence[str], gold: Sequence[str]) -> float:
+    """Adjusted Rand index of two ways to group the same things: 1 where they are the same, 0 as by chance.
+
+    Raises:
+        MissingExtraError: scikit-learn is not installed.
+    """
+    try:
+        from sklearn.metrics import adjusted_rand_score
+    except ImportError as error:
+        raise MissingExtraError("scikit-learn", "bench") from error
+    return float(adjusted_rand_score(gold, found))
+
+
+def exact_matching(found: Sequence[str], gold: Sequence[str]) -> float:
+    """Share of things in the right group, groups matched one to one so that it is largest.
+
+    Raises:
+        ValueError: nothing is grouped.
+        MissingExtraError: scipy, which scikit-learn brings, is not installed.
+    """
+    if not gold:
+        raise ValueError("nothing is grouped")
+    try:
+        from scipy.optimize import linear_sum_assignment
+    except ImportError as error:
+        raise MissingExtraError("scikit-learn", "bench") from error
+    mine, true = sorted(set(found)), sorted(set(gold))
+    together = np.zeros((len(mine), len(true)))
+    for one, other in zip(found, gold, strict=True):
+        together[mine.index(one), true.index(other)] += 1
+    rows, columns = linear_sum_assignment(-together)
+    return float(together[rows, columns].sum() / len(gold))

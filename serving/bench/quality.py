@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,15 +26,16 @@ from intentmem.train_data.schemas import ALL
 from . import corpora
 from .baselines import BASELINES, Baselines, Ranking, best_first
 from .bootstrap import intervals
-from .metrics import session_scores, turn_scores, within_budget
+from .metrics import within_budget
 from .progress import Progress, silent
 from .report import Report, Row, header
+from .schemes import Limits, Ranked, Scheme, scheme_of
 
 TOKENS_A_TURN = 8
 """Counted for each turn on top of its text: speaker, date and id cost a reader tokens too."""
 
-SESSION_CORPORA = frozenset(["realmem"])
-"""Corpora whose gold is sessions; the others' is turns."""
+BY_PERSONA = frozenset(["realmem"])
+"""Corpora whose figures are given for each trajectory too."""
 
 _FAILURES = (IntentMemError, sqlite3.Error, OSError, RuntimeError)
 
@@ -46,7 +47,8 @@ class QualityPlan:
     Args:
         corpus: its name; path: its file or folder.
         recipes: to ask every question with.
-        budgets: tokens, for turns; k: turns, for recall at a fixed number; cutoffs: sessions.
+        budgets: tokens, for turns; k: turns, for recall at a fixed number; cutoffs: ranks, for sessions and for what
+            is published at ranks; None takes those of the corpus.
         limit_questions: only the first so many with evidence, and only their trajectories.
         samples: bootstrap resamples; seed: of the bootstrap.
     """
@@ -56,20 +58,27 @@ class QualityPlan:
     recipes: Sequence[str] = ("dense", "lexical", "stitch", "fused")
     budgets: Sequence[int] = (1024, 4096)
     k: int = 10
-    cutoffs: Sequence[int] = (5, 10, 20)
+    cutoffs: Sequence[int] | None = None
     limit_questions: int | None = None
     samples: int = 1000
     seed: int = 0
 
     def __post_init__(self) -> None:
         for name in ("recipes", "budgets", "cutoffs"):
-            if not getattr(self, name):
+            if getattr(self, name) is not None and not getattr(self, name):
                 raise InputError(name, "is empty")
         for name, number in (("k", self.k), ("samples", self.samples), ("limit_questions", self.limit_questions)):
             if number is not None and number < 1:
                 raise InputError(name, f"is {number}", "at least 1")
+        if any(cutoff < 1 for cutoff in self.cutoffs or ()):
+            raise InputError("cutoffs", f"{self.cutoffs} holds a rank below 1", "at least 1")
         for recipe in self.recipes:
             parse_recipe(recipe)
+
+    @property
+    def limits(self) -> Limits:
+        """Where figures are taken."""
+        return Limits(self.k, self.budgets, self.cutoffs)
 
 
 @dataclass(slots=True)
@@ -96,19 +105,21 @@ def run(plan: QualityPlan, memory: Memory, command: str = "", progress: Progress
     """
     start = time.perf_counter()
     corpus = corpora.load(plan.corpus, plan.path)
-    questions = [q for q in corpus.questions if _gold(corpus, q)][: plan.limit_questions]
+    scheme = scheme_of(corpus.name)
+    questions = [q for q in corpus.questions if scheme.gold(q)][: plan.limit_questions]
     if not questions:
         raise InputError("corpus", f"{corpus.name} has no questions with evidence here", "use locomo or realmem")
     outcome = evaluate(plan, memory, corpus, questions, progress)
     rows = summarise(plan, corpus, questions, outcome)
     configuration = {
         **{key: value for key, value in asdict(plan).items() if key not in ("path", "corpus")},
+        "cutoffs": plan.cutoffs or scheme.cutoffs,
         "tokens_a_turn": TOKENS_A_TURN,
         "tokenizer": memory.embedder.fingerprint.name,
         "embedder": str(memory.embedder.fingerprint),
         "block": corpora.BLOCK,
     }
-    without = sum(1 for q in corpus.questions if not _gold(corpus, q))
+    without = sum(1 for q in corpus.questions if not scheme.gold(q))
     more = {
         "questions": {"total": len(corpus.questions), "without_evidence": without, "asked": len(questions)},
         "ingest": _ingest_figures(outcome.ingested),
@@ -139,7 +150,7 @@ def evaluate(
         outcome.ingested.append(result)
         if result.failed:
             outcome.failed("ingest", result.errors[0], result.failed)
-        examiner = Examiner(plan, memory, corpora.stored(memory, trajectory), corpus.name in SESSION_CORPORA)
+        examiner = Examiner(plan, memory, corpora.stored(memory, trajectory), scheme_of(corpus.name))
         for question, vector in _encoded(memory, [q for q in questions if q.trajectory == trajectory.id]):
             examiner.ask(question, vector, outcome)
             answered += 1
@@ -150,17 +161,19 @@ def evaluate(
 class Examiner:
     """Asks and scores the questions about one trajectory, of the memory and of the baselines."""
 
-    def __init__(self, plan: QualityPlan, memory: Memory, stored: corpora.Stored, sessions: bool) -> None:
-        self._plan, self._memory, self._stored, self._sessions = plan, memory, stored, sessions
+    def __init__(self, plan: QualityPlan, memory: Memory, stored: corpora.Stored, scheme: Scheme) -> None:
+        self._plan, self._memory, self._stored, self._scheme = plan, memory, stored, scheme
         turns = stored.trajectory.turns
         texts = [corpora.text_of(turn) for turn in turns]
         passages = [corpora.passage_of(turn) for turn in turns]
         self._baselines = Baselines(passages, corpora.turn_vectors(memory, stored.trajectory))
         tokens = memory.embedder.count_tokens(texts)
-        self._costs = {turn.source_id: count + TOKENS_A_TURN for turn, count in zip(turns, tokens, strict=True)}
+        self._costs = {str(turn.source_id): count + TOKENS_A_TURN for turn, count in zip(turns, tokens, strict=True)}
+        self._sittings = {str(turn.source_id): turn.session for turn in turns}
         # No ranking of more turns can put more of them inside a budget.
         most = max(within_budget(sorted(self._costs.values()), budget) for budget in plan.budgets)
-        self._limit = max(plan.cutoffs) if sessions else max(plan.k, most + 1)
+        self._most_sessions = max(plan.cutoffs or scheme.cutoffs, default=1)
+        self._most_turns = max(plan.k, self._most_sessions, most + 1)
 
     def ask(self, question: Question, vector: Vector, outcome: Outcome) -> None:
         """Score one question, with vector (D,), for every subject."""
@@ -177,29 +190,34 @@ class Examiner:
         for subject, ranking in rankings.items():
             outcome.scores.setdefault(subject, {})[question.id] = self._score(self._named(ranking), question)
 
-    def _search(self, question: Question, recipe: str) -> list[str]:
+    def _search(self, question: Question, recipe: str) -> Ranked:
         options: dict[str, Any] = {
             "namespace": self._stored.trajectory.id,
             "recipe": recipe,
-            "limit": self._limit,
             "query_time": question.time,
         }
         if (before := self._stored.before(question.searchable_until)) is not None:
             options["before"] = before
-        if self._sessions:
-            groups = self._memory.search(question.text, group_by="session", **options)["results"]
-            return [str(group["id"]) for group in groups]
-        return [str(hit["source_id"]) for hit in self._memory.search(question.text, **options)["results"]]
+        turns: list[str] = []
+        sessions: list[str] = []
+        if self._scheme.turns:
+            hits = self._memory.search(question.text, limit=self._most_turns, **options)["results"]
+            turns = [str(hit["source_id"]) for hit in hits]
+        if self._scheme.sessions:
+            groups = self._memory.search(question.text, group_by="session", limit=self._most_sessions, **options)
+            sessions = [str(group["id"]) for group in groups["results"]]
+        return self._ranked(turns, sessions)
 
-    def _named(self, ranking: Ranking) -> list[str]:
+    def _named(self, ranking: Ranking) -> Ranked:
         turns = [self._stored.trajectory.turns[int(place)] for place in ranking]
-        return best_first(t.session for t in turns) if self._sessions else [str(t.source_id) for t in turns]
+        return self._ranked([str(t.source_id) for t in turns], best_first(t.session for t in turns))
 
-    def _score(self, ranked: Sequence[str], question: Question) -> dict[str, float]:
-        if self._sessions:
-            return session_scores(ranked, question.gold_sessions, self._plan.cutoffs)
-        costs = [self._costs[source] for source in ranked]
-        return turn_scores(ranked, costs, question.gold_turns, self._plan.k, self._plan.budgets)
+    def _ranked(self, turns: list[str], sessions: list[str]) -> Ranked:
+        costs = [self._costs[source] for source in turns]
+        return Ranked(turns, costs, [self._sittings[source] for source in turns], sessions)
+
+    def _score(self, ranked: Ranked, question: Question) -> dict[str, float]:
+        return self._scheme.score(ranked, question, self._plan.limits)
 
 
 def summarise(plan: QualityPlan, corpus: Corpus, questions: Sequence[Question], outcome: Outcome) -> list[Row]:
@@ -208,17 +226,34 @@ def summarise(plan: QualityPlan, corpus: Corpus, questions: Sequence[Question], 
     for subject in (*plan.recipes, *BASELINES):
         scores = outcome.scores.get(subject, {})
         for group, members in grouped(corpus, [q for q in questions if q.id in scores]).items():
-            metrics = list(scores[members[0].id])
-            values = np.array([[scores[q.id][metric] for metric in metrics] for q in members])
-            for metric, found in zip(metrics, intervals(values, plan.samples, plan.seed), strict=True):
-                rows.append(Row(corpus.name, subject, group, metric, found.mean, found.low, found.high, len(members)))
+            for metrics, scored in _alike(scores, members):
+                values = np.array([[scores[q.id][metric] for metric in metrics] for q in scored])
+                for metric, found in zip(metrics, intervals(values, plan.samples, plan.seed), strict=True):
+                    rows.append(
+                        Row(corpus.name, subject, group, metric, found.mean, found.low, found.high, len(scored))
+                    )
     return rows
 
 
+def _alike(
+    scores: Mapping[str, Mapping[str, float]], questions: Sequence[Question]
+) -> Iterator[tuple[list[str], list[Question]]]:
+    """Metrics with the questions that have them, those of the same questions together."""
+    having: dict[str, list[Question]] = {}
+    for question in questions:
+        for metric in scores[question.id]:
+            having.setdefault(metric, []).append(question)
+    together: dict[tuple[str, ...], list[str]] = {}
+    for metric, scored in having.items():
+        together.setdefault(tuple(q.id for q in scored), []).append(metric)
+    for metrics in together.values():
+        yield metrics, having[metrics[0]]
+
+
 def grouped(corpus: Corpus, questions: Sequence[Question]) -> dict[str, list[Question]]:
-    """All questions, those of each of the corpus' own groups, and of each persona where gold is sessions."""
+    """All questions, those of each of the corpus' own groups, and of each persona where figures are given for it."""
     names = [ALL, *sorted({q.group for q in questions})]
-    if corpus.name in SESSION_CORPORA:
+    if corpus.name in BY_PERSONA:
         names += [f"persona {t.id}" for t in corpus.trajectories]
     groups: dict[str, list[Question]] = {name: [] for name in names}
     for question in questions:
@@ -226,10 +261,6 @@ def grouped(corpus: Corpus, questions: Sequence[Question]) -> dict[str, list[Que
             if name in groups:
                 groups[name].append(question)
     return {name: members for name, members in groups.items() if members}
-
-
-def _gold(corpus: Corpus, question: Question) -> tuple[str, ...]:
-    return question.gold_sessions if corpus.name in SESSION_CORPORA else question.gold_turns
 
 
 def _encoded(memory: Memory, questions: Sequence[Question]) -> Iterator[tuple[Question, Vector]]:

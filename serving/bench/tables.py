@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from rich.table import Table
 
 from .report import Report, Row
 
 
-def tables(report: Report) -> Iterator[Table]:
-    """One table for each corpus and group, in the order of the rows."""
+def tables(report: Report, only: Collection[str] | None = None) -> Iterator[Table]:
+    """One table for each corpus and group, in the order of the rows; `only` these metrics where they are named."""
     groups: dict[tuple[str, str], list[Row]] = {}
     for row in report.rows:
-        groups.setdefault((row.corpus, row.group), []).append(row)
+        if only is None or row.metric in only:
+            groups.setdefault((row.corpus, row.group), []).append(row)
     for (corpus, group), rows in groups.items():
         yield _table(f"{corpus}, {group}", rows)
 
@@ -32,6 +33,10 @@ def notes(report: Report) -> Iterator[str]:
         extra = configuration["tokens_a_turn"]
         yield f"Budgets of {budgets} tokens, counted by the tokenizer of {tokenizer} plus {extra} a turn."
         yield f"Brackets are 95% intervals over {configuration['samples']:,} bootstrap resamples of the questions."
+    for name in header.get("stand_ins", ()):
+        yield f"{name} is a stand-in with a set delay, no model: its figures say nothing about any model."
+    for subject, tasks in header.get("not_answered", {}).items():
+        yield f"{subject} does not answer: {', '.join(tasks)}."
     for subject, count in header["failures"].items():
         yield f"FAILED, not scored: {subject} {count} times ({header.get('errors', {}).get(subject, 'no message')})."
     yield f"{header['seconds']:.1f} s on {header['hardware']['cpu']}, {header['hardware']['cores']} cores."
@@ -55,13 +60,14 @@ def _table(title: str, rows: list[Row]) -> Table:
 
 
 def _cell(row: Row) -> str:
-    text = _number(row.value)
+    text = number_text(row.value)
     if row.low is None or row.high is None or (row.low, row.high) == (row.value, row.value):
         return text
-    return f"{text}\n[dim]{_number(row.low)}-{_number(row.high)}[/dim]"
+    return f"{text}\n[dim]{number_text(row.low)}-{number_text(row.high)}[/dim]"
 
 
-def _number(value: float) -> str:
+def number_text(value: float) -> str:
+    """A figure as a reader wants it: three digits that count."""
     if abs(value) >= 100:
         return f"{value:,.0f}"
     if abs(value) >= 10:

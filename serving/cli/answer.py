@@ -6,21 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .read import (
-    AsOf,
-    Events,
-    Query,
-    QueryTime,
-    RecipeOption,
-    Roles,
-    Scopes,
-    Since,
-    Speakers,
-    Types,
-    Until,
-    search_options,
-    warn,
-)
+from .filters import AT_A_TIME, FILTERS, search_options
+from .read import Query, RecipeOption, warn
 from .session import Session, command
 
 if TYPE_CHECKING:
@@ -31,7 +18,7 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Put this command on an application."""
-    command(app, "answer")(answer)
+    command(app, "answer", filters={**FILTERS, **AT_A_TIME})(answer)
 
 
 def answer(
@@ -41,15 +28,6 @@ def answer(
         int | None, typer.Option("--budget", "-b", help="Tokens of context at most.", show_default=False)
     ] = None,
     recipe: RecipeOption = None,
-    role: Roles = None,
-    speaker: Speakers = None,
-    scope: Scopes = None,
-    event: Events = None,
-    entity_type: Types = None,
-    since: Since = None,
-    until: Until = None,
-    as_of: AsOf = None,
-    query_time: QueryTime = None,
 ) -> None:
     """Answer a question from memory with the served model, each claim with the turns that say it."""
     from rich.text import Text
@@ -58,10 +36,7 @@ def answer(
     from ..llm.answer import answer as ask
     from ..llm.answer import stream_answer
 
-    options = search_options(
-        session, recipe or session.settings.read.recipe, roles=role, speakers=speaker, scopes=scope, events=event,
-        entity_types=entity_type, since=since, until=until, as_of=as_of, query_time=query_time,
-    )  # fmt: skip
+    options = search_options(session, recipe or session.settings.read.recipe)
     room = budget or session.settings.read.budget
     with make_client(session.settings) as client, session.memory() as memory:
         if session.as_json:

@@ -132,8 +132,8 @@ def _blocks(reading: Reading) -> Iterator[tuple[str, list[NewTurn]]]:
 
 
 @contextmanager
-def progress(session: Session, what: str, total: int) -> Iterator[Advance]:
-    """A progress bar with turns a second on stderr; silent where that is no terminal."""
+def progress(session: Session, what: str, total: int, unit: str = "turns") -> Iterator[Advance]:
+    """A progress bar with its rate on stderr; silent where that is no terminal."""
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -147,7 +147,7 @@ def progress(session: Session, what: str, total: int) -> Iterator[Advance]:
 
     class _Rate(ProgressColumn):
         def render(self, task: Task) -> Text:
-            return Text(f"{task.speed or task.finished_speed or 0:,.0f} turns/s")
+            return Text(f"{task.speed or task.finished_speed or 0:,.0f} {unit}/s")
 
     columns = (TextColumn("{task.description:<10}"), BarColumn(), MofNCompleteColumn(), _Rate(), TimeRemainingColumn())
     with Progress(*columns, console=session.err, disable=not session.err.is_terminal or total == 0) as bar:

@@ -149,7 +149,8 @@ def _start(session: Session, server: VllmServer) -> None:
     table = {**payload, "models": ", ".join(map(str, server.models()))}
     session.show(payload, tables.pairs(table, title="Serving; Ctrl-C stops it"))
     if not session.as_json:
-        session.out.print(f"to use it: export INTENTMEM_LLM__BASE_URL={url}", markup=False)
+        lengths = " INTENTMEM_LLM__GRAMMAR_LENGTHS=true" if profile.structured_backend == "guidance" else ""
+        session.out.print(f"to use it: export INTENTMEM_LLM__BASE_URL={url}{lengths}", markup=False)
 
 
 def _show_command(session: Session, server: VllmServer) -> None:

@@ -2,52 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import Annotated
 
 import typer
 
+from .filters import AT_A_TIME, FILTERS, search_options
 from .session import Session, command
 
-if TYPE_CHECKING:
-    from intentmem.memory.options import SearchOptions
-
-
-_FILTERS = "Filters (repeatable: any of them)"
-_TIMES = "Time"
 Query = Annotated[str, typer.Argument(help="A question, or any text.", show_default=False)]
-Roles = Annotated[
-    list[str] | None,
-    typer.Option("--role", help="user, assistant, system or tool.", rich_help_panel=_FILTERS, show_default=False),
-]
-Speakers = Annotated[
-    list[str] | None, typer.Option("--speaker", help="Who said it.", rich_help_panel=_FILTERS, show_default=False)
-]
-Scopes = Annotated[
-    list[str] | None,
-    typer.Option("--scope", help="Name or id of a scope.", rich_help_panel=_FILTERS, show_default=False),
-]
-Events = Annotated[
-    list[str] | None, typer.Option("--event", help="Event type.", rich_help_panel=_FILTERS, show_default=False)
-]
-Types = Annotated[
-    list[str] | None,
-    typer.Option("--entity-type", help="Entity type, like price.", rich_help_panel=_FILTERS, show_default=False),
-]
-Since = Annotated[
-    str | None, typer.Option("--since", help="From this time on.", rich_help_panel=_TIMES, show_default=False)
-]
-Until = Annotated[
-    str | None, typer.Option("--until", help="Before this time.", rich_help_panel=_TIMES, show_default=False)
-]
-AsOf = Annotated[
-    str | None, typer.Option("--as-of", help="As memory was then.", rich_help_panel=_TIMES, show_default=False)
-]
-QueryTime = Annotated[
-    str | None,
-    typer.Option(
-        "--query-time", help="When it is asked: what `yesterday` means.", rich_help_panel=_TIMES, show_default=False
-    ),
-]
 RecipeOption = Annotated[
     str | None, typer.Option("--recipe", help="fused, stitch, dense or lexical.", show_default=False)
 ]
@@ -56,11 +18,11 @@ Explain = Annotated[bool, typer.Option("--explain", help="Why each result is the
 
 def register(app: typer.Typer) -> None:
     """Put these commands on an application."""
-    command(app, "search")(search)
-    command(app, "context")(context)
+    command(app, "search", filters={**FILTERS, **AT_A_TIME})(search)
+    command(app, "context", filters={**FILTERS, **AT_A_TIME})(context)
     command(app, "timeline")(timeline)
     command(app, "scopes")(scopes)
-    command(app, "list")(list_)
+    command(app, "list", filters=FILTERS)(list_)
     command(app, "history")(history)
 
 
@@ -73,23 +35,11 @@ def search(
         str | None, typer.Option("--group-by", help="session, episode or scope.", show_default=False)
     ] = None,
     explain: Explain = False,
-    role: Roles = None,
-    speaker: Speakers = None,
-    scope: Scopes = None,
-    event: Events = None,
-    entity_type: Types = None,
-    since: Since = None,
-    until: Until = None,
-    as_of: AsOf = None,
-    query_time: QueryTime = None,
 ) -> None:
     """Find the turns that answer a question, best first."""
     from . import tables
 
-    options = search_options(
-        session, recipe or session.settings.read.recipe, roles=role, speakers=speaker, scopes=scope, events=event,
-        entity_types=entity_type, since=since, until=until, as_of=as_of, query_time=query_time,
-    )  # fmt: skip
+    options = search_options(session, recipe or session.settings.read.recipe)
     with session.memory() as memory:
         found = memory.search(
             query,
@@ -112,25 +62,13 @@ def context(
     query: Query,
     budget: Annotated[int | None, typer.Option("--budget", "-b", help="Tokens at most.", show_default=False)] = None,
     recipe: RecipeOption = None,
-    role: Roles = None,
-    speaker: Speakers = None,
-    scope: Scopes = None,
-    event: Events = None,
-    entity_type: Types = None,
-    since: Since = None,
-    until: Until = None,
-    as_of: AsOf = None,
-    query_time: QueryTime = None,
 ) -> None:
     """The original turns that answer a question as quoted text for a model, within a budget of tokens."""
     from rich.text import Text
 
     from . import tables
 
-    options = search_options(
-        session, recipe or session.settings.read.recipe, roles=role, speakers=speaker, scopes=scope, events=event,
-        entity_types=entity_type, since=since, until=until, as_of=as_of, query_time=query_time,
-    )  # fmt: skip
+    options = search_options(session, recipe or session.settings.read.recipe)
     with session.memory() as memory:
         found = memory.context(query, budget=budget or session.settings.read.budget, **options)
     warn(session, found["warnings"])
@@ -165,28 +103,11 @@ def list_(
     session: Session,
     limit: Annotated[int, typer.Option("--limit", "-k", min=1, help="Turns a page.")] = 50,
     offset: Annotated[int, typer.Option("--offset", min=0, help="Turns to pass over.")] = 0,
-    role: Roles = None,
-    speaker: Speakers = None,
-    scope: Scopes = None,
-    event: Events = None,
-    entity_type: Types = None,
-    since: Since = None,
-    until: Until = None,
 ) -> None:
     """Stored turns in order of arrival."""
     from . import tables
 
-    options = search_options(
-        session,
-        None,
-        roles=role,
-        speakers=speaker,
-        scopes=scope,
-        events=event,
-        entity_types=entity_type,
-        since=since,
-        until=until,
-    )
+    options = search_options(session)
     with session.memory() as memory:
         found = memory.list(limit=limit, offset=offset, **options)
     shown = len(found["results"])
@@ -202,12 +123,6 @@ def history(session: Session, turn: Annotated[str, typer.Argument(help="Id of a 
     with session.memory() as memory:
         found = memory.history(turn, **session.owner)
     session.show(found, tables.turns(found["results"]))
-
-
-def search_options(session: Session, recipe: str | None, **filters: object) -> SearchOptions:
-    """Owner, recipe and filters as the facade takes them; what was not given is left out."""
-    given = {name: value for name, value in {"recipe": recipe, **filters}.items() if value}
-    return cast("SearchOptions", {**session.owner, **given})
 
 
 def warn(session: Session, warnings: list[str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -53,11 +53,13 @@ class Session:
     """One run of a command.
 
     overrides: settings given as options. owner: keyword arguments of the facade. as_json: the result is for a program.
+    filters: what may be found, as given.
     """
 
     overrides: dict[str, Any]
     given: dict[str, str]
     as_json: bool
+    filters: dict[str, Any] = field(default_factory=dict)
     _consoles: dict[str, Any] = field(default_factory=dict)
 
     @functools.cached_property
@@ -126,18 +128,21 @@ class Session:
         return cast("Console", self._consoles[name])
 
 
-def command(app: typer.Typer, name: str, owner: bool = True) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def command(
+    app: typer.Typer, name: str, owner: bool = True, filters: Mapping[str, Any] | None = None
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Register a function as a command. Its first parameter, a `Session`, is built from the shared options.
 
-    owner: whether the options that say whose memory are among them.
+    owner: whether the options that say whose memory are among them. filters: options that say what may be found.
     """
-    shared = {**(_OWNER if owner else {}), **_STORE}
+    filters = filters or {}
+    shared = {**filters, **(_OWNER if owner else {}), **_STORE}
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(function)
         def run(**arguments: Any) -> None:
             common = {key: arguments.pop(key) for key in shared}
-            function(_session(common), **arguments)
+            function(_session(common, {key: common[key] for key in filters}), **arguments)
 
         signature = inspect.signature(function, eval_str=True)
         own = list(signature.parameters.values())[1:]
@@ -160,11 +165,11 @@ def command(app: typer.Typer, name: str, owner: bool = True) -> Callable[[Callab
     return register
 
 
-def _session(common: dict[str, Any]) -> Session:
+def _session(common: dict[str, Any], filters: dict[str, Any]) -> Session:
     overrides: dict[str, Any] = {}
     if common["path"] is not None:
         overrides["store"] = {"path": common["path"]}
     if common["embedder"] is not None:
         overrides["embedder"] = {"profile": common["embedder"]}
     given = {key: common[key] for key in _OWNER if common.get(key) is not None}
-    return Session(overrides, given, common["as_json"])
+    return Session(overrides, given, common["as_json"], filters)

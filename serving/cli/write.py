@@ -84,6 +84,9 @@ def import_(
 def process(
     session: Session,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Give failed writes new attempts.")] = False,
+    label: Annotated[
+        bool, typer.Option("--label", help="Let your own labelers label turns stored before they were.")
+    ] = False,
 ) -> None:
     """Embed and label what is pending: of the namespace named, or of all."""
     from . import ingest as engine
@@ -93,13 +96,20 @@ def process(
     with session.memory() as memory:
         done = engine.process(session, memory, namespace, retry_failed)
         states = memory.status(namespace)["namespaces"]
+        relabelled = sum(memory.label(namespace=state["namespace"]) for state in states) if label else 0
     open_ = {name: sum(s["operations"].get(name, 0) for s in states) for name in ("pending", "failed")}
-    session.show({"done": done, **open_}, tables.pairs({"turns done": done, **open_}))
+    more = {"relabelled": relabelled} if label else {}
+    session.show({"done": done, **open_, **more}, tables.pairs({"turns done": done, **open_, **more}))
     if open_["failed"]:
         raise typer.Exit(1)
 
 
-def reembed(session: Session) -> None:
+def reembed(
+    session: Session,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Keep the vectors if the embedder makes the same ones: compares 100 turns.")
+    ] = False,
+) -> None:
     """Encode every namespace with the configured embedder. Resumable; the old vectors serve meanwhile."""
     from . import ingest as engine
     from . import tables
@@ -107,7 +117,7 @@ def reembed(session: Session) -> None:
     with session.memory() as memory:
         total = sum(state["turns"] for state in memory.status()["namespaces"])
         with engine.progress(session, "encoding", total) as advance:
-            done = memory.reembed(engine.following(advance))
+            done = memory.reembed(engine.following(advance), keep=keep)
         fingerprint = str(memory.embedder.fingerprint)
     session.show({"encoded": done, "embedder": fingerprint}, tables.pairs({"encoded": done, "embedder": fingerprint}))
 

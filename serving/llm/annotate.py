@@ -27,7 +27,8 @@ EVENTS = 5
 """Event types that a turn is shown, as in the paper."""
 TYPES = 12
 _MOST_TYPES = 4
-_REACH = 8
+_BEFORE, _ALIGNED = 8, 4
+"""Turns shown before a turn: the least, and how many turns in a row see them begin with the same one."""
 _KEPT = 4096
 _TURN_LIMIT, _BEFORE_LIMIT = 3000, 400
 _TEXTS = ("references", "summary", "goal")
@@ -84,7 +85,7 @@ class StepAnnotator:
     @property
     def reach(self) -> int:
         """Turns before a step that it is read with."""
-        return _REACH
+        return _BEFORE + _ALIGNED - 1
 
     def steps(self, steps: Sequence[Upcoming]) -> None:
         """Annotate turns.
@@ -100,7 +101,7 @@ class StepAnnotator:
         found = self._asker.structured(self._prompt, asked)
         for (step, events, types), answer in zip(shown, found, strict=True):
             if isinstance(answer, tuple):
-                self._keep(Annotation(step.turn, answer[0], step.before, events, types))
+                self._keep(Annotation(step.turn, answer[0], _shown_before(step), events, types))
         if (error := first_error(found)) is not None:
             raise error
 
@@ -118,18 +119,19 @@ class StepAnnotator:
                 self._known.popitem(last=False)
 
     def _request(self, step: Upcoming, events: Options, types: Options) -> JsonRequest:
+        before = [shown_turn(turn, _BEFORE_LIMIT) for turn in _shown_before(step)]
         messages = self._prompt.messages(
             keys="\n".join(self._prompt.tasks[key] for key in self._keys),
             events="\n".join([*events.lines().splitlines(), f"- {NONE}"]),
             entity_types=types.lines(),
-            before="\n".join(shown_turn(turn, _BEFORE_LIMIT) for turn in step.before) or "(none)",
+            before="\n".join(before) or "(none)",
             turn=shown_turn(step.turn, _TURN_LIMIT),
         )
         for message in messages:
             if message["role"] == "assistant":
                 example = json.loads(message["content"])
                 message["content"] = json.dumps({key: example[key] for key in self._keys}, ensure_ascii=False)
-        return JsonRequest(messages, self._schema(events, types), 512, task="annotate")
+        return JsonRequest(messages, self._schema(events, types), 512, task="annotate", spare=tuple(before))
 
     def _schema(self, events: Options, types: Options) -> dict[str, Any]:
         parts = {
@@ -142,3 +144,8 @@ class StepAnnotator:
             "new_attribute": SHORT,
         }
         return record_of({key: parts[key] for key in self._keys})
+
+
+def _shown_before(step: Upcoming) -> tuple[Turn, ...]:
+    """The turns that a turn is read with. For a few turns in a row they begin alike, so that a prefix cache holds."""
+    return step.before[-(_BEFORE + step.turn.seq % _ALIGNED) :]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import Counter
 from collections.abc import Callable
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -95,7 +96,19 @@ class Totals:
 
     def __init__(self) -> None:
         self._by_task: dict[tuple[str, bool], Usage] = {}
+        self._faults: Counter[str] = Counter()
         self._guard = threading.Lock()
+
+    @property
+    def faults(self) -> dict[str, int]:
+        """Replies of each task that could not be used: cut, empty, prose, or not of the schema."""
+        with self._guard:
+            return dict(self._faults)
+
+    def fault(self, task: str) -> None:
+        """Count a reply that could not be used."""
+        with self._guard:
+            self._faults[task] += 1
 
     def add(self, event: UsageEvent) -> None:
         """Count one event."""

@@ -115,8 +115,11 @@ class LLMClient:
         result: str = self._run(write(self._exchange, request, self._trial(meter)), meter)
         return result
 
-    def stream(self, request: TextRequest) -> Iterator[str]:
+    def stream(self, request: TextRequest, on_token: Callable[[], None] | None = None) -> Iterator[str]:
         """A text in pieces as they come. It is retried only while nothing was shown.
+
+        Args:
+            on_token: called in the client's own thread at the first token of each attempt, of reasoning or of text.
 
         Raises:
             ModelError: there is none, or it ended early: what was shown is then not the whole.
@@ -125,7 +128,7 @@ class LLMClient:
 
         def pieces() -> Iterator[str]:
             meter = Meter(background)
-            work = stream_text(self._exchange, request, self._trial(meter))
+            work = stream_text(self._exchange, request, self._trial(meter), on_token)
             for item in self._transport.run(work, meter.emitted):
                 if isinstance(item, str):
                     yield item

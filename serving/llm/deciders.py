@@ -153,7 +153,8 @@ class LLMDecider:
                 question=task.question, most=str(_MOST_LABELS), options=options.lines(), fields=shown_fields(task, item)
             )
             schema = record_of({"labels": listing(one_name(options.names), _MOST_LABELS)})
-            asked.append((item.turn, JsonRequest(messages, schema, 128, task=_task_name(task, item))))
+            name, spare = _task_name(task, item), spare_lines(task, item)
+            asked.append((item.turn, JsonRequest(messages, schema, 128, task=name, spare=spare)))
             places.append(at)
             offered.append(options)
         for at, options, answer in zip(places, offered, self._asker.structured(self._labels, asked), strict=True):
@@ -175,7 +176,7 @@ class LLMDecider:
         messages = self._choose.messages(
             question=question, advice=self._choose.tasks.get(task.name, ""), fields=fields, options=lettered(options)
         )
-        return ChoiceRequest(messages, tuple(options), _task_name(task, item))
+        return ChoiceRequest(messages, tuple(options), _task_name(task, item), spare_lines(task, item))
 
 
 def shown_fields(task: Task, item: Item) -> str:
@@ -194,8 +195,20 @@ def shown_fields(task: Task, item: Item) -> str:
             lines.append(f"{spec.name}: {shown(value, 3000)}")
         else:
             lines.append(f"{spec.name}: {spec.description}")
-            lines += [f"- {line}" for line in recent([shown(text, _LINE) for text in value], _WINDOW_CHARACTERS)]
+            lines += _listed(value)
     return "\n".join(lines)
+
+
+def spare_lines(task: Task, item: Item) -> tuple[str, ...]:
+    """The lines of `shown_fields` that a prompt can do without, the oldest first: those of fields that hold many."""
+    fields = [item.fields.get(spec.name) for spec in task.fields if spec.many and not spec.required]
+    return tuple(
+        line for value in fields if value is not None and not isinstance(value, str) for line in _listed(value)
+    )
+
+
+def _listed(texts: Sequence[str]) -> list[str]:
+    return [f"- {line}" for line in recent([shown(text, _LINE) for text in texts], _WINDOW_CHARACTERS)]
 
 
 def recent(lines: Sequence[str], characters: int) -> Sequence[str]:

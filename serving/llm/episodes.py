@@ -18,7 +18,7 @@ from .requests import JsonRequest
 from .schema import LONG, SHORT, listing, one_name, record_of
 from .texts import fault_of, shared, shown_turn
 
-MOST_RECORDS = 24
+MOST_RECORDS, _RECORDS_A_TURN = 24, 2
 SUMMARY_LIMIT = 800
 _CHARACTERS = 9000
 """Of all turns shown together: about 2,300 tokens of English."""
@@ -94,7 +94,8 @@ class EpisodeReader:
                 "turns": listing(one_name([f"T{number}" for number in range(1, len(turns) + 1)]), 8),
             }
         )
-        schema = record_of({"summary": LONG, "records": listing(record, MOST_RECORDS)})
+        most = min(MOST_RECORDS, 2 + _RECORDS_A_TURN * len(turns))
+        schema = record_of({"summary": LONG, "records": listing(record, most)})
         messages = self._prompt.messages(turns="\n".join(lines))
         return JsonRequest(messages, schema, 1536, task="episode")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -11,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from intentmem.memory.errors import (
+    ModelContextError,
     ModelError,
     ModelOutputError,
     ModelRefusedError,
@@ -28,6 +30,9 @@ from .transport import Transport
 T = TypeVar("T")
 _CHARACTERS_PER_TOKEN = 3.5
 
+_log = logging.getLogger(__name__)
+_FOR_LENGTH = (400, 413, 422)
+_NO_CONTEXT = ("context length", "context window", "max_model_len", "maximum model length", "too long")
 UNSUPPORTED = (400, 422, 501)
 """How servers refuse a field that they do not know."""
 
@@ -121,10 +126,11 @@ class Exchange:
                     room = self.learned.context - reply.usage.prompt_tokens
                 return read(reply)
             except Fault as fault:
+                self.totals.fault(ask.task)
                 last = self.unusable(fault)
                 ask.conversation.amend(fault, room)
             except ModelRefusedError as error:
-                last = self.without_switch(error)
+                last = self.after_refusal(error, ask, trial)
             except ModelTimeoutError as error:
                 last = error
             except ModelUnavailableError as error:
@@ -211,8 +217,19 @@ class Exchange:
         redact = self.transport.redact
         return ModelOutputError(self.learned.model or "?", redact(fault.problem), redact(fault.raw))
 
-    def without_switch(self, error: ModelRefusedError) -> ModelRefusedError:
-        """Do without the switch for thinking where the server refuses that field; raises any other refusal."""
+    def after_refusal(self, error: ModelRefusedError, ask: Ask, trial: Trial) -> ModelRefusedError:
+        """Shorten a prompt that is too long, at no attempt's cost; do without a field that the server does not know.
+
+        Raises:
+            ModelContextError: there is nothing left to shorten.
+            ModelRefusedError: any other refusal.
+        """
+        if is_too_long(error):
+            if not ask.conversation.shorten():
+                raise ModelContextError(error.model, error.status, error.detail) from None
+            _log.info("%s: a prompt for %s is too long: shortened", error.model, ask.task or "the model")
+            trial.left += 1
+            return error
         if not self.learned.switches_thinking or "chat_template" not in error.detail:
             raise error
         self.learned.switches_thinking = False
@@ -224,6 +241,12 @@ class Exchange:
         if wait is None or trial.left <= 0:
             raise error
         await asyncio.sleep(wait)
+
+
+def is_too_long(error: ModelRefusedError) -> bool:
+    """Whether a prompt was refused for its length."""
+    detail = error.detail.casefold()
+    return error.status in _FOR_LENGTH and any(sign in detail for sign in _NO_CONTEXT)
 
 
 def chunk_parts(chunk: object) -> tuple[str, str, str | None, tuple[int, int] | None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from intentmem.memory.errors import ModelError, ModelRefusedError
+from intentmem.memory.errors import ModelContextError, ModelError, ModelRefusedError
 
 from .exchange import UNSUPPORTED, Ask, Exchange
 from .parsing import Fault, NoScores, Reply, read_object, read_scores, read_text
@@ -15,7 +15,6 @@ from .schema import for_grammar
 _ALTERNATIVES = 20  # vLLM's own limit where it is started without another
 _CHOICE_TOKENS = 32
 _FALLBACK = '\nAnswer as JSON: {"choice": "<letter>"}'
-_NO_CONTEXT = ("context length", "max_model_len", "too long", "maximum context")
 
 
 async def choose(exchange: Exchange, request: ChoiceRequest, trial: Trial) -> Choice:
@@ -37,7 +36,7 @@ async def choose(exchange: Exchange, request: ChoiceRequest, trial: Trial) -> Ch
             failure: ModelError = exchange.unusable(Fault("the choice came without log-probabilities"))
             learned.scores = False if none.lasting else learned.scores
         except ModelRefusedError as refusal:
-            if any(sign in refusal.detail for sign in _NO_CONTEXT) or refusal.status not in UNSUPPORTED:
+            if isinstance(refusal, ModelContextError) or refusal.status not in UNSUPPORTED:
                 raise
             failure = refusal
         if trial.left <= 0:
@@ -56,11 +55,12 @@ async def fill(exchange: Exchange, request: JsonRequest, trial: Trial) -> dict[s
     Raises:
         ModelError: none could be had.
     """
-    shape = {"name": "answer", "schema": for_grammar(request.schema), "strict": True}
+    schema = request.schema if exchange.settings.grammar_lengths else for_grammar(request.schema)
+    shape = {"name": "answer", "schema": schema, "strict": True}
     ask = Ask(
         "structured",
         request.task,
-        _conversation(exchange, request.messages, request.max_tokens),
+        _conversation(exchange, request.messages, request.max_tokens, request.spare),
         {"response_format": {"type": "json_schema", "json_schema": shape}},
     )
 
@@ -89,12 +89,12 @@ async def write(exchange: Exchange, request: TextRequest, trial: Trial) -> str:
 async def _scores(exchange: Exchange, request: ChoiceRequest, trial: Trial) -> tuple[float, ...]:
     letters = list(LETTERS[: len(request.options)])
     extra = {"logprobs": True, "top_logprobs": _ALTERNATIVES, "structured_outputs": {"choice": letters}}
-    ask = Ask("choice", request.task, Conversation(request.messages, 1, 1), extra)
+    ask = Ask("choice", request.task, Conversation(request.messages, 1, 1, request.spare), extra)
     return await exchange.converse(ask, lambda reply: read_scores(reply, len(letters)), trial)
 
 
-def _conversation(exchange: Exchange, messages: Messages, max_tokens: int) -> Conversation:
-    return Conversation(messages, max_tokens, max(max_tokens, exchange.settings.max_output_tokens))
+def _conversation(exchange: Exchange, messages: Messages, max_tokens: int, spare: tuple[str, ...] = ()) -> Conversation:
+    return Conversation(messages, max_tokens, max(max_tokens, exchange.settings.max_output_tokens), spare)
 
 
 def _as_json(request: ChoiceRequest) -> JsonRequest:
@@ -107,4 +107,4 @@ def _as_json(request: ChoiceRequest) -> JsonRequest:
         "additionalProperties": False,
     }
     asked = {**last, "content": last["content"] + _FALLBACK}
-    return JsonRequest((*before, asked), schema, _CHOICE_TOKENS, task=request.task)
+    return JsonRequest((*before, asked), schema, _CHOICE_TOKENS, task=request.task, spare=request.spare)

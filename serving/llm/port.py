@@ -20,6 +20,15 @@ class ModelClient(Protocol):
         """Who answers; it stands on every decision and text."""
         ...
 
+    @property
+    def context_tokens(self) -> int | None:
+        """Context length, None where it is not known.
+
+        Raises:
+            ModelError: the server cannot be asked.
+        """
+        ...
+
     def choose(self, requests: Sequence[ChoiceRequest]) -> Sequence[Choice | LLMError]:
         """One constrained token each: a distribution over the options."""
         ...

@@ -23,11 +23,13 @@ class ChoiceRequest:
     """One of up to 26 options, answered with its letter: A is the first.
 
     The messages show the options lettered and ask for the letter alone; see `lettered`.
+    spare: as for `JsonRequest`.
     """
 
     messages: Messages
     options: tuple[str, ...]
     task: str = ""
+    spare: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if isinstance(self.options, str) or not 1 <= len(self.options) <= len(LETTERS):
@@ -40,6 +42,7 @@ class JsonRequest:
 
     check: called with the object after the schema held; returns what is wrong with it, or None.
     max_tokens: room of the first reply.
+    spare: lines of the last message that are left out where the prompt is too long for the model, the first ones first.
     """
 
     messages: Messages
@@ -47,6 +50,7 @@ class JsonRequest:
     max_tokens: int = 512
     check: Callable[[object], str | None] | None = None
     task: str = ""
+    spare: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.schema.get("type") != "object":

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import queue
 import random
+from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -13,6 +15,7 @@ from .parsing import Fault
 from .requests import Messages, Usage
 from .settings import EndpointSettings
 
+_LEAST_ROOM = 64
 _FED_BACK = 1000  # characters of a faulty reply shown to the model again
 
 
@@ -40,16 +43,43 @@ class Trial:
 
 @dataclass
 class Conversation:
-    """The messages of a request with the faults of earlier replies; `ceiling` bounds the room of a reply."""
+    """The messages of a request with the faults of earlier replies.
+
+    ceiling: bounds the room of a reply. spare: lines of the last message that may be left out, the first ones first.
+    """
 
     messages: Messages
     max_tokens: int
     ceiling: int
+    spare: tuple[str, ...] = ()
     amended: tuple[dict[str, str], ...] = ()
 
     def rendered(self) -> list[dict[str, str]]:
         """Messages to send; the request's own come first and unchanged, so that a prefix cache still holds."""
         return [*({key: encodable(value) for key, value in one.items()} for one in self.messages), *self.amended]
+
+    def shorten(self) -> bool:
+        """Leave out half of the lines that can be spared, then what was fed back, then half of the reply's room.
+
+        False where nothing can be given up; a reply keeps a room of at least `_LEAST_ROOM` tokens.
+        """
+        if self.spare:
+            half = math.ceil(len(self.spare) / 2)
+            gone, self.spare = Counter(self.spare[:half]), self.spare[half:]
+            *before, last = self.messages
+            lines = []
+            for line in last["content"].split("\n"):
+                gone[line] -= 1
+                if gone[line] < 0:
+                    lines.append(line)
+            self.messages = (*before, {**last, "content": "\n".join(lines)})
+        elif self.amended:
+            self.amended = ()
+        elif self.max_tokens >= 2 * _LEAST_ROOM:
+            self.max_tokens = self.ceiling = self.max_tokens // 2
+        else:
+            return False
+        return True
 
     def amend(self, fault: Fault, room: int | None = None) -> None:
         """Tell the model what was wrong with its last reply, or give it more room.

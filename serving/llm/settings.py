@@ -56,6 +56,11 @@ class LLMSettings(EndpointSettings):
     context_tokens: int | None = Field(
         default=None, ge=1, description="context length; none takes what the server tells"
     )
+    grammar_lengths: bool = Field(
+        default=False,
+        description="hold texts in JSON to their lengths as they are written: small models ramble less; with guidance "
+        "(`intentmem llm serve`) it is free, with xgrammar it takes seconds a call",
+    )
     temperature: float | None = Field(default=0.0, ge=0, description="none leaves it to the server")
     thinking: Literal["off", "server"] = Field(
         default="off", description='"off" asks the chat template for no thinking; "server" leaves it as it is'

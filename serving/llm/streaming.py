@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from intentmem.memory.errors import ModelError, ModelRefusedError, ModelTimeoutError, ModelUnavailableError
 
 from .exchange import Ask, Exchange
@@ -10,8 +12,12 @@ from .requests import TextRequest
 from .retry import Conversation, Trial, encodable
 
 
-async def stream_text(exchange: Exchange, request: TextRequest, trial: Trial) -> None:
+async def stream_text(
+    exchange: Exchange, request: TextRequest, trial: Trial, on_token: Callable[[], None] | None = None
+) -> None:
     """Emit a text on the meter piece by piece; attempts are repeated only while nothing was emitted.
+
+    `on_token` is called at the first token of each attempt, of reasoning or of text.
 
     Raises:
         ModelError: no text, or not the whole of it.
@@ -24,15 +30,16 @@ async def stream_text(exchange: Exchange, request: TextRequest, trial: Trial) ->
     while trial.take():
         shown: list[str] = []
         try:
-            await _once(exchange, ask, exchange.body(model, ask), trial, shown)
+            await _once(exchange, ask, exchange.body(model, ask), trial, shown, on_token)
             return
         except Fault as fault:
+            exchange.totals.fault(ask.task)
             last = exchange.unusable(fault)
             ask.conversation.amend(fault)
             if shown:
                 raise last from None
         except ModelRefusedError as error:
-            last = exchange.without_switch(error)
+            last = exchange.after_refusal(error, ask, trial)
         except (ModelTimeoutError, ModelUnavailableError) as error:
             last = error
             if shown:
@@ -44,7 +51,14 @@ async def stream_text(exchange: Exchange, request: TextRequest, trial: Trial) ->
     raise last
 
 
-async def _once(exchange: Exchange, ask: Ask, body: dict[str, object], trial: Trial, shown: list[str]) -> None:
+async def _once(
+    exchange: Exchange,
+    ask: Ask,
+    body: dict[str, object],
+    trial: Trial,
+    shown: list[str],
+    on_token: Callable[[], None] | None,
+) -> None:
     thoughts, reasoned = LeadingThoughts(), ""
     ended: str | None = None
 
@@ -55,6 +69,9 @@ async def _once(exchange: Exchange, ask: Ask, body: dict[str, object], trial: Tr
             trial.meter.emitted.put(text)
 
     async for content, reasoning, reason in exchange.pieces(ask, body, trial):
+        if on_token is not None and (content or reasoning):
+            on_token()
+            on_token = None
         ended = reason or ended
         reasoned += reasoning
         if content:

@@ -74,8 +74,8 @@ def test_decisions_are_deterministic_and_resume_identically_after_a_restart() ->
     for row, turn in enumerate(turns):
         if row % 10 == 5:
             state = broken.state()
-            totals = state.pop("totals")
-            broken = ScopeTracker.restore({**json.loads(json.dumps(state)), "totals": totals})
+            arrays = {name: state.pop(name) for name in ("totals", "turns_kept")}
+            broken = ScopeTracker.restore({**json.loads(json.dumps(state)), **arrays})
         second.append(place(broken, turn))
     assert first == second
     assert len(set(first)) > 1
@@ -130,11 +130,11 @@ def test_a_proposal_alone_leaves_no_trace_and_the_window_holds_fifty_turns() -> 
     a = np.eye(1, 8, dtype=np.float32)[0]
     for row in range(WINDOW + 20):
         place(tracker, step(a, row, text=f"turn {row}"))
-    before = {k: v for k, v in tracker.state().items() if k != "totals"}
+    before = {k: v for k, v in tracker.state().items() if k not in ("totals", "turns_kept")}
     item = tracker.propose(step(a), with_window=True)
     window = item.fields["window"]
     assert len(window) == WINDOW and window[-1] == "[s0] turn 69"
-    assert before == {k: v for k, v in tracker.state().items() if k != "totals"}
+    assert before == {k: v for k, v in tracker.state().items() if k not in ("totals", "turns_kept")}
     assert SCOPE.render(item).startswith("turn: x y z")
 
 

@@ -189,7 +189,7 @@ def test_any_question_at_any_time_gives_a_range_or_none(text: str, base: datetim
         assert found[0] < found[1]
 
 
-def test_reading_a_turn_stays_within_its_budget() -> None:
+def test_b13_reading_a_turn_or_question_stays_within_its_budget() -> None:
     texts = [
         f"Hey! I went there yesterday at 3 pm and on {day} May 2023 we will meet again next week, maybe Friday?"
         for day in range(1, 29)

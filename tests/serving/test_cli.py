@@ -62,7 +62,7 @@ def test_ingesting_again_stores_nothing_twice(filled: Cli, chat: Path) -> None:
     assert len(ids(filled)) == 4
 
 
-def test_a_dry_run_counts_and_stores_nothing(cli: Cli, chat: Path, tmp_path: Path) -> None:
+def test_b03_a_dry_run_counts_and_stores_nothing(cli: Cli, chat: Path, tmp_path: Path) -> None:
     found = payload(cli("ingest", chat, "--dry-run", "--json"))
     assert (found["turns"], found["llm_calls"], found["unusable"]) == (4, 0, [])
     assert found["tokens"] > 20 and found["estimated_seconds"] >= 0

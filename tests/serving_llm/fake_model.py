@@ -38,6 +38,7 @@ class FakeClient:
     """`answers` by task override what is made up; `fails` gives the error of a request, or None."""
 
     name = "llm:fake"
+    context_tokens: int | None = None
 
     def __init__(self, **answers: Any) -> None:
         self.answers = answers

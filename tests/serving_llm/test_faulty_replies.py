@@ -45,6 +45,15 @@ def test_a01_the_schema_stands_on_every_structured_call(server: StandIn, connect
         assert body["max_tokens"] == 64 and body["chat_template_kwargs"] == {"enable_thinking": False}
 
 
+def test_lengths_are_sent_where_the_setting_says_so(server: StandIn, connect: Connect) -> None:
+    short = {**SCHEMA, "properties": {"text": {"type": "string", "maxLength": 5}}, "required": ["text"]}
+    server.says(as_json({"text": "Porto"}))
+    for lengths in (False, True):
+        connect(grammar_lengths=lengths).structured([JsonRequest(ASK, short)])
+    sent = [body["response_format"]["json_schema"]["schema"]["properties"]["text"] for body in server.bodies]
+    assert sent == [{"type": "string"}, {"type": "string", "maxLength": 5}]
+
+
 @pytest.mark.parametrize("raw", ["", "   \n", "I think it is about the hotel.", '{"scope": "s', "[[[[" * 3000, "NaN"])
 def test_a02_what_is_no_json_is_fed_back_and_ends_in_a_typed_error(server: StandIn, connect: Connect, raw: str) -> None:
     server.says(said(raw))

@@ -1,6 +1,6 @@
 """The write path with a model in every seam: how often it is asked, and what happens where it fails."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,8 @@ from intentmem.memory.deciders import BaselineDecider
 from intentmem.memory.errors import ModelError, ModelOutputError, ModelUnavailableError
 from intentmem.memory.memory import Memory
 from intentmem.memory.tasks import COVERAGE, PLAN, Item
+from intentmem.serving.llm import JsonRequest
+from intentmem.serving.llm.asking import IN_FLIGHT
 
 from .fake_model import FakeClient, Request, model_memory, turn_in
 
@@ -74,6 +76,19 @@ def test_scopes_go_and_come_back_as_the_model_says(served: Memory) -> None:
     assert scopes[0] == scopes[3] == scopes[7] != scopes[4] == scopes[6]
     assert {turn["decided_by"]["scope"] for turn in turns} == {"llm:fake"}
     assert all(turn["events"] and turn["summary"] for turn in turns)
+
+
+def test_b09_a_long_write_hands_the_model_a_bounded_number_of_requests(served: Memory, client: FakeClient) -> None:
+    batches: list[int] = []
+    structured = client.structured
+
+    def counted(requests: Sequence[JsonRequest]) -> Any:
+        batches.append(len(requests))
+        return structured(requests)
+
+    client.structured = counted  # type: ignore[method-assign]
+    served.add([{"role": "user", "content": f"Note {at} about the trip."} for at in range(300)], namespace="n")
+    assert sum(batches) >= 300 and max(batches) <= IN_FLIGHT
 
 
 def test_b01_trajectories_are_asked_about_together(served: Memory, client: FakeClient) -> None:

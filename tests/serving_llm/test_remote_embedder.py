@@ -5,13 +5,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support import assert_sound
 
 from intentmem.memory.clock import SystemClock
 from intentmem.memory.deciders import BaselineDecider
-from intentmem.memory.errors import EmbedderError, InputError
+from intentmem.memory.errors import EmbedderError, EmbedderMismatchError, InputError
+from intentmem.memory.hashing import HashEmbedder
 from intentmem.memory.memory import Memory
 from intentmem.memory.store import Store
 from intentmem.memory.write.extractive import ExtractiveWriter
+from intentmem.serving import open_memory
 from intentmem.serving.llm import RemoteEmbedder, RemoteEmbedderSettings
 
 from .stand_in import MODEL, Raw, StandIn, failure
@@ -177,3 +180,82 @@ def test_no_texts_are_no_rows_and_a_bare_text_is_refused(make: Make) -> None:
     for call in (lambda: embedder.encode("text", "passage"), lambda: embedder.count_tokens("text")):
         with pytest.raises(InputError, match="texts"):
             call()
+
+
+@pytest.fixture
+def served_as_hash(server: StandIn) -> HashEmbedder:
+    """The server makes the vectors that the hash embedder makes: one encoder behind another program."""
+    inner = HashEmbedder()
+
+    def answer(body: dict[str, Any]) -> Raw:
+        rows = inner.encode(body["input"], "passage")
+        data = [{"index": at, "embedding": [float(value) for value in row]} for at, row in enumerate(rows)]
+        return Raw(json.dumps({"object": "list", "data": data}).encode())
+
+    server.on["/v1/embeddings"] = answer
+    return inner
+
+
+def remote(server: StandIn, **more: Any) -> dict[str, Any]:
+    return {"embedder": {"profile": "remote", "base_url": server.url, "backoff_seconds": 0.01, **more}}
+
+
+def test_a_served_encoder_is_a_profile(server: StandIn, served_as_hash: HashEmbedder, folder: Path) -> None:
+    with open_memory(folder, **remote(server)) as memory:
+        assert memory.add("The hotel in Porto is by the river.", namespace="n")["status"] == "done"
+        assert memory.embedder.fingerprint.name == f"remote:{MODEL}"
+        assert memory.search("hotel in Porto", namespace="n", recipe="dense")["results"]
+    assert server.paths == {"/v1/models", "/v1/embeddings", "/tokenize"} or server.paths == {
+        "/v1/models",
+        "/v1/embeddings",
+    }
+
+
+def test_a_served_encoder_without_an_address_names_the_setting(folder: Path) -> None:
+    with pytest.raises(InputError, match=r"embedder\.base_url: is not set"):
+        open_memory(folder, embedder="remote")
+
+
+def test_h08_a_served_encoder_keeps_the_vectors_only_where_it_makes_the_same(
+    server: StandIn, served_as_hash: HashEmbedder, folder: Path
+) -> None:
+    texts = [f"Note {number} is about the garden and the kayak." for number in range(120)]
+    with open_memory(folder, embedder="hash") as memory:
+        memory.add([{"role": "user", "content": text} for text in texts], namespace="n")
+    with open_memory(folder, **remote(server)) as memory:
+        with pytest.raises(EmbedderMismatchError):
+            memory.search("kayak", namespace="n", recipe="dense")
+        before = len(sizes(server))
+        assert memory.reembed(keep=True) == 0
+        assert 100 <= sum(sizes(server)[before:]) <= 101, "a hundred turns are compared, nothing is encoded anew"
+        assert memory.search(texts[7], namespace="n", recipe="dense")["results"][0]["memory"] == texts[7]
+        memory.add("Note 120 is about the garden too.", namespace="n")
+        assert_sound(memory, "n")
+
+
+def test_h08_other_vectors_are_refused_and_nothing_changes(
+    server: StandIn, served_as_hash: HashEmbedder, folder: Path
+) -> None:
+    with open_memory(folder, embedder="hash") as memory:
+        memory.add([{"role": "user", "content": f"Note {n} on kayaks."} for n in range(20)], namespace="n")
+        stored = memory.store.embeddings.active(memory.store.namespaces.ordinal("n"))
+    right = server.on["/v1/embeddings"]
+
+    def slightly_off(body: dict[str, Any]) -> Raw:
+        found = json.loads(right(body).body)
+        for row in found["data"]:
+            row["embedding"][0] += 0.1
+        return Raw(json.dumps(found).encode())
+
+    server.on["/v1/embeddings"] = slightly_off
+    with open_memory(folder, **remote(server)) as memory:
+        with pytest.raises(InputError, match=r"embedder\.profile: .*below 0\.999 for 20 of 20"):
+            memory.reembed(keep=True)
+        assert memory.store.embeddings.active(memory.store.namespaces.ordinal("n")) == stored
+    server.on["/v1/embeddings"] = right
+    with open_memory(folder, **remote(server, query_prefix="query: ")) as memory:
+        with pytest.raises(InputError, match="prefixes"):
+            memory.reembed(keep=True)
+        assert memory.reembed() == 20
+    with open_memory(folder, embedder="hash") as memory, pytest.raises(EmbedderMismatchError):
+        memory.search("kayak", namespace="n", recipe="dense")

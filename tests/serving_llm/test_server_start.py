@@ -13,7 +13,7 @@ from intentmem.memory.errors import InputError
 from intentmem.serving.llm.server_checks import Machine, address_of, check_memory, check_port, fitted, interpreter
 from intentmem.serving.llm.server_command import command_line, environment
 from intentmem.serving.llm.server_model import GIB, find_model, footprint
-from intentmem.serving.llm.server_settings import ServerSettings, automatic, profiles
+from intentmem.serving.llm.server_settings import ServerSettings, automatic, cpu_dtype, profiles
 from intentmem.serving.settings import load_settings
 
 CPU = Machine(16 * GIB, ())
@@ -51,7 +51,8 @@ def test_a_cpu_starts_the_module_with_its_variables() -> None:
     line = command()
     assert line[:5] == ["/env/bin/python", "-m", "vllm.entrypoints.openai.api_server", "--model", "/models/small"]
     assert flag(line, "--host") == "127.0.0.1" and flag(line, "--served-model-name") == "small"
-    assert flag(line, "--dtype") == "bfloat16" and "--enforce-eager" in line and "--enable-prefix-caching" in line
+    assert flag(line, "--dtype") in ("bfloat16", "float32")
+    assert "--enforce-eager" in line and "--enable-prefix-caching" in line
     assert flag(line, "--max-model-len") == "4096" and flag(line, "--max-num-seqs") == "16"
     assert json.loads(str(flag(line, "--structured-outputs-config"))) == {
         "backend": "guidance", "disable_any_whitespace": True,
@@ -111,6 +112,14 @@ def test_the_key_is_in_the_environment_and_ours_is_not(monkeypatch: pytest.Monke
     made = environment(settings.resolved(()), settings, "sesame")
     assert made["VLLM_API_KEY"] == "sesame" and "PYTHONPATH" not in made
     assert "sesame" not in " ".join(command())
+
+
+def test_a_cpu_gets_the_number_format_that_it_multiplies_fast() -> None:
+    assert [cpu_dtype(flags) for flags in ("avx2 avx512_bf16", "asimd bf16", "avx avx2 fma", "avx512f", "")] == [
+        "bfloat16", "bfloat16", "float32", "float32", "float32",
+    ]  # fmt: skip
+    assert flag(command(dtype="bfloat16"), "--dtype") == "bfloat16"
+    assert flag(command(gpus(1), profile="small-gpu"), "--dtype") == "auto"
 
 
 def test_auto_goes_by_the_gpus() -> None:
@@ -213,7 +222,7 @@ def test_a_file_cut_short_is_found_before_the_start(tmp_path: Path) -> None:
 def test_too_little_memory_is_told_with_numbers_and_the_setting(
     tmp_path: Path, gib: float, machine: Machine, given: dict[str, Any], field: str, numbers: tuple[str, ...]
 ) -> None:
-    profile = ServerSettings(**given).resolved(machine.gpus_gib)
+    profile = ServerSettings(**{"dtype": "bfloat16", **given}).resolved(machine.gpus_gib)
     found = footprint(make_model(tmp_path, gib), profile.dtype, None)
     with pytest.raises(InputError) as caught:
         check_memory(found, profile, machine)

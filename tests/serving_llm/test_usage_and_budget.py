@@ -9,7 +9,16 @@ import pytest
 
 from intentmem.memory.errors import BudgetExceededError, ModelUnavailableError
 from intentmem.memory.memory import Memory
-from intentmem.serving.llm import Budget, ChoiceRequest, JsonRequest, LLMClient, TextRequest, UsageEvent, durable_ledger
+from intentmem.serving.llm import (
+    Budget,
+    ChoiceRequest,
+    JsonRequest,
+    LLMClient,
+    LLMSettings,
+    TextRequest,
+    UsageEvent,
+    durable_ledger,
+)
 
 from .stand_in import MODEL, Raw, StandIn, as_json, failure, said, scored, streamed
 
@@ -29,6 +38,15 @@ def test_b02_calls_are_bounded_by_the_settings_and_run_side_by_side(server: Stan
     client.structured(requests(16))
     assert len(server.bodies) == client.totals.total().calls == 16 * 2
     assert 2 < server.peak <= 8
+
+
+def test_b09_no_default_is_without_a_bound() -> None:
+    settings = LLMSettings()
+    bounds = ("max_retries", "max_concurrency", "max_backoff_seconds", "max_output_tokens", "background_tokens")
+    assert all(0 < getattr(settings, name) < float("inf") for name in bounds)
+    assert all(
+        0 < settings.seconds(kind) < float("inf") for kind in ("choice", "structured", "text", "tokenize", "probe")
+    )
 
 
 def test_b03_answers_that_came_are_reported_before_the_batch_has_ended(server: StandIn, connect: Connect) -> None:

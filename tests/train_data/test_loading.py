@@ -13,6 +13,10 @@ STUBS: dict[str, object] = {
     "realmem": {"_metadata": {}, "dialogues": []},
     "sgd": [{"dialogue_id": "1", "services": [], "turns": []}],
     "tiage": {"1": [["hi", "-1"]]},
+    "longmemeval": [{"question_id": "1", "question": "?", "haystack_sessions": []}],
+    "came_bench": {"id": "t1", "role": "user", "content": "hi"},
+    "memconflict": {"ID": "p1", "Full_Session_Chain": []},
+    "beam": [{"batch_number": 1, "turns": []}],
 }
 
 
@@ -29,7 +33,8 @@ def test_the_public_names_are_complete_and_sorted() -> None:
 
 
 def test_an_unknown_corpus_is_refused_with_those_that_are_known(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="known: locomo, realmem, sgd, tiage") as caught:
+    known = "beam, came_bench, locomo, longmemeval, memconflict, realmem, sgd, tiage"
+    with pytest.raises(InputError, match=f"known: {known}") as caught:
         load_corpus("squad", tmp_path)
     assert caught.value.field == "name"
 
@@ -67,8 +72,8 @@ def test_a_file_of_no_known_format_is_refused(name: str, data: object, tmp_path:
 
 
 def test_a_format_that_is_known_but_has_no_loader_here_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="has the format of longmemeval"):
-        load_corpus("locomo", write(tmp_path, [{"question_id": "1", "haystack_sessions": []}]))
+    with pytest.raises(InputError, match="has the format of the schema of sgd"):
+        load_corpus("locomo", write(tmp_path, [{"service_name": "A"}]))
 
 
 @pytest.mark.parametrize("raw", [b"version https://git-lfs.github.com/spec/v1\n", b"", b'[{"a": ', b"[" * 100_000])
@@ -96,8 +101,16 @@ def test_the_hash_follows_the_content_and_not_the_place(tmp_path: Path) -> None:
     assert load_corpus("realmem", one).hash != load_corpus("realmem", two).hash
 
 
+@pytest.mark.parametrize("name", ["came_bench", "memconflict"])
+def test_what_holds_no_json_line_is_refused(name: str, tmp_path: Path) -> None:
+    (tmp_path / "data.jsonl").write_bytes(b"version https://git-lfs.github.com/spec/v1\noid 1\n")
+    with pytest.raises(InputError, match="is not JSON lines"):
+        load_corpus(name, tmp_path / "data.jsonl")
+
+
 def test_only_corpora_that_allow_it_may_be_trained_on(tmp_path: Path) -> None:
-    assert {name for name, card in CARDS.items() if card.use == "evaluation only"} == {"locomo"}
+    evaluated = {name for name, card in CARDS.items() if card.use == "evaluation only"}
+    assert evaluated == {"beam", "came_bench", "locomo", "memconflict"}
     corpus = load_corpus("tiage", write(tmp_path, STUBS["tiage"]))
     assert corpus.for_training() is corpus and corpus.licence == "MIT"
 

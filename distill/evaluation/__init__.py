@@ -1,0 +1,1 @@
+"""How well deciders do: one module a family of tasks."""

@@ -1,0 +1,159 @@
+"""Corpora as traces of `event` and `entity_types`: each turn with the labels of its annotation.
+
+An event is named by act, slot and goal ("prompt for departure date (find bus)"), an entity type by its slot. All fine
+labels that occur in the corpus are offered, with what its schema says of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterator
+
+from intentmem.memory.errors import InputError
+from intentmem.memory.tasks import ENTITY_TYPES, EVENT, Task
+from intentmem.memory.types import NewTurn
+from intentmem.memory.write.labelling import BEFORE
+from intentmem.memory.write.vocabulary import label_text
+from intentmem.train_data import Corpus, Trajectory
+from intentmem.train_data.schemas import TurnGold
+
+from ..splits import GIVEN
+from ..traces import GOLD, LabelSet, Trace
+from .label_seeds import seed_names, seed_options
+
+HELD_OUT = "test"
+"""The split of a corpus that is never trained on; its traces are for evaluation."""
+SEEN, UNSEEN = "seen", "unseen"
+"""Groups of traces: whether the turn's service is one of the corpus' training part."""
+SEEDED = "-seeds"
+"""What the name of a teacher ends with whose labels are those of the seed vocabulary."""
+DOMAIN = "domain"
+"""Key of `Trace.meta`: the service that the turn is about."""
+_KINDS = {EVENT.name: "event", ENTITY_TYPES.name: "entity_type"}
+_KEPT_BACK = 0.1
+"""Share of the training dialogues whose services are kept back whole, to choose and calibrate on labels never seen."""
+_BESIDE = 0.08
+"""Share of the other training dialogues that are kept back beside them."""
+SGD_TRAINING = frozenset(
+    f"{name}_{number}"
+    for name, numbers in {
+        "Banks": "1", "Buses": "12", "Calendar": "1", "Events": "12", "Flights": "12", "Homes": "1", "Hotels": "123",
+        "Media": "1", "Movies": "1", "Music": "12", "RentalCars": "12", "Restaurants": "1", "RideSharing": "12",
+        "Services": "123", "Travel": "1", "Weather": "1",
+    }.items()
+    for number in numbers
+)  # fmt: skip
+"""Services of the published training split of SGD."""
+
+
+def label_traces(corpus: Corpus, seed: int = 0, evaluation: bool = False) -> list[Trace]:
+    """Every annotated turn of a corpus, once for each of the two tasks, of teacher `gold:<corpus>`.
+
+    To train on SGD, each is asked once more in the words of the seed vocabulary, of teacher `gold:sgd-seeds`. Of the
+    training part, whole services and some other dialogues are kept back for choosing and calibrating, half each; all
+    other parts are `test`. A dialogue that stands there too is left out of training.
+
+    Args:
+        corpus: as loaded.
+        seed: of what is kept back.
+        evaluation: only to measure: corpora that may not be trained on are taken too.
+
+    Raises:
+        InputError: the corpus names no events, or may be used for evaluation only.
+    """
+    if not evaluation:
+        corpus.for_training()
+    split_of = _splits(corpus, seed)
+    options = {task: _options(corpus, task) for task in _KINDS}
+    seeds = None if evaluation or corpus.name != "sgd" else {task: seed_options(task) for task in _KINDS}
+    traces = [
+        trace
+        for trajectory in corpus.trajectories
+        if trajectory.id in split_of
+        for task in (EVENT, ENTITY_TYPES)
+        for vocabulary, seeded in ((options, False), *([(seeds, True)] if seeds else []))
+        for trace in _traces(corpus.name, trajectory, task, vocabulary[task.name], split_of[trajectory.id], seeded)
+    ]
+    if not traces:
+        raise InputError("corpus", f"{corpus.name} names no events", "use sgd")
+    return traces
+
+
+def _options(corpus: Corpus, task: str) -> LabelSet:
+    golds = [gold for trajectory in corpus.trajectories for gold in trajectory.gold.values()]
+    used = {name for gold in golds for name in _names(gold, task)}
+    labels = {label.name: label_text(label) for label in corpus.labels if label.kind == _KINDS[task]}
+    names = sorted(used & set(labels))
+    return LabelSet(tuple(names), tuple(labels[name] for name in names))
+
+
+def _names(gold: TurnGold, task: str) -> tuple[str, ...]:
+    if task == EVENT.name:
+        return tuple(dict.fromkeys(event.name for event in gold.events))
+    return gold.entity_types
+
+
+def _traces(
+    corpus: str, trajectory: Trajectory, task: Task, options: LabelSet, split: str, seeded: bool
+) -> Iterator[Trace]:
+    offered = set(options.ids)
+    teacher = GOLD + corpus + (SEEDED if seeded else "")
+    said = [_rendered(turn) for turn in trajectory.turns]
+    for seq, turn in enumerate(trajectory.turns):
+        gold = trajectory.gold.get(turn.source_id or "")
+        if gold is None or not gold.events:
+            continue
+        fields: dict[str, str | tuple[str, ...]] = {"turn": said[seq]}
+        if seq:
+            fields["before"] = tuple(said[max(0, seq - BEFORE) : seq])
+        names = seed_names(gold, turn.role, task.name) if seeded else _names(gold, task.name)
+        labels = tuple(name for name in names if name in offered)
+        meta = {"role": turn.role, GIVEN: split, "source": corpus}
+        if gold.domain is not None:
+            meta[DOMAIN] = gold.domain
+            meta["group"] = SEEN if corpus != "sgd" or gold.domain in SGD_TRAINING else UNSEEN
+        yield Trace(task.name, task.hash, fields, labels, teacher, trajectory.id, seq, options, meta=meta)
+
+
+def _rendered(turn: NewTurn) -> str:
+    return f"{turn.speaker or turn.role}: {turn.text}"
+
+
+def _splits(corpus: Corpus, seed: int) -> dict[str, str]:
+    """The split of each trajectory by id; of training dialogues that stand elsewhere too, none."""
+    learnt = [trajectory for trajectory in corpus.trajectories if trajectory.split == "train"]
+    found = {trajectory.id: HELD_OUT for trajectory in corpus.trajectories if trajectory.split != "train"}
+    elsewhere = {trajectory.text_key for trajectory in corpus.trajectories if trajectory.split != "train"}
+    learnt = [trajectory for trajectory in learnt if trajectory.text_key not in elsewhere]
+    services = {trajectory.id: _services(trajectory) for trajectory in learnt}
+    kept_back = _kept_back(services, seed)
+    for trajectory in learnt:
+        half = "dev" if _draw(f"half {trajectory.id}", seed) < 0.5 else "calibration"
+        beside = _draw(f"beside {trajectory.id}", seed) < _BESIDE
+        found[trajectory.id] = half if services[trajectory.id] & kept_back or beside else "train"
+    return found
+
+
+def _kept_back(services: dict[str, frozenset[str]], seed: int) -> set[str]:
+    """Services, drawn until their dialogues are a tenth of all; one that would take more than that is passed over."""
+    by_service = defaultdict(set)
+    for trajectory, names in services.items():
+        for name in names:
+            by_service[name].add(trajectory)
+    taken: set[str] = set()
+    kept: set[str] = set()
+    for name in sorted(by_service, key=lambda name: _draw(f"service {name}", seed)):
+        if len(taken | by_service[name]) <= _KEPT_BACK * len(services):
+            taken |= by_service[name]
+            kept.add(name)
+    return kept
+
+
+def _services(trajectory: Trajectory) -> frozenset[str]:
+    return frozenset(event.service for gold in trajectory.gold.values() for event in gold.events)
+
+
+def _draw(name: str, seed: int) -> float:
+    digest = hashlib.sha256(f"labels {seed} {name}".encode("utf-8", "surrogatepass")).hexdigest()
+    return int(digest[:12], 16) / 16.0**12

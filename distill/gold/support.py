@@ -1,0 +1,144 @@
+"""Traces of the task `support`: questions with turns that state the answer, help to find it, or are unrelated.
+
+Two sources: questions built over woven task dialogues, and the annotated memories and queries of RealMem. A turn of the
+evidence `states` where it holds a part of the answer, and `helps` where the rest could not be told without it. The
+unrelated ones are mostly hard: turns that share the question's rarest words, or stand beside the evidence.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from intentmem.memory.store.lexical import query_terms, terms
+from intentmem.memory.tasks import SUPPORT
+from intentmem.memory.types import NewTurn
+from intentmem.train_data import Corpus, Question, Trajectory, weave
+from intentmem.train_data.lookups import memory_lookups
+from intentmem.train_data.questions import Split, ask
+
+from ..traces import Trace
+
+_ALIKE, _BESIDE, _RANDOM = 6, 2, 2
+_MOST_EVIDENCE = 4
+_LONG_ANSWER = 12
+"""Terms beyond which an answer is prose, no part of which is looked for in a turn."""
+_DIALOGUES = 8
+
+
+def support_traces(
+    corpus: Corpus, *, seed: int = 0, n: int = 9000, split: Split | None = "train", trajectories: int = 24
+) -> list[Trace]:
+    """Traces of questions with turns; a trajectory is a conversation. Deterministic for a seed.
+
+    Args:
+        corpus: SGD, whose dialogues are woven first, or RealMem.
+        n: how many at most, about ten a question; of RealMem, whose texts are long, half as many.
+        split: "train" for personas to train on and for wordings of that split; another one for all other personas,
+            where there are any, and for its own wordings.
+        trajectories: how many to weave of SGD; fewer where the corpus is small.
+
+    Raises:
+        InputError: the corpus may not be trained on, or has nothing to ask about.
+    """
+    source = corpus.for_training()
+    if any(trajectory.memories for trajectory in source.trajectories):
+        chosen = _personas(source, split)
+        asked = [chosen, memory_lookups(chosen, n // 40, seed)]
+        n //= 2
+    else:
+        trajectories = max(1, min(trajectories, len(source.trajectories) // _DIALOGUES))
+        woven = weave(source, seed=seed, dialogues=_DIALOGUES, trajectories=trajectories)
+        asked = [ask(woven, seed=seed, split=split, per_trajectory=60)]
+    return ranked_traces([(one, question) for one in asked for question in one.questions], seed)[:n]
+
+
+def _personas(corpus: Corpus, split: Split | None) -> Corpus:
+    """The personas to train on, or those that are not; all where that leaves none."""
+    kept = {t.id for t in corpus.trajectories if (t.split == "train") == (split == "train")}
+    if not kept or split is None:
+        return corpus
+    return replace(
+        corpus,
+        trajectories=tuple(t for t in corpus.trajectories if t.id in kept),
+        questions=tuple(question for question in corpus.questions if question.trajectory in kept),
+    )
+
+
+def ranked_traces(asked: Sequence[tuple[Corpus, Question]], seed: int) -> list[Trace]:
+    """Questions with their evidence and unrelated turns, in a random order of the questions.
+
+    `Question.gold_turns` are the evidence; questions without any are left out.
+    """
+    rng = random.Random(f"support {seed}")
+    places: dict[tuple[int, str], _Place] = {}
+    order = [pair for pair in asked if pair[1].gold_turns]
+    rng.shuffle(order)
+    found: list[Trace] = []
+    for corpus, question in order:
+        key = (id(corpus), question.trajectory)
+        if key not in places:
+            places[key] = _Place.of(next(t for t in corpus.trajectories if t.id == question.trajectory))
+        found += _of_question(question, places[key], corpus.name, rng)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A trajectory with what a search by words needs: terms of each turn, and in how many turns each term stands."""
+
+    turns: Sequence[NewTurn]
+    words: Sequence[frozenset[str]]
+    spread: Counter[str]
+
+    @classmethod
+    def of(cls, trajectory: Trajectory) -> _Place:
+        words = [frozenset(terms(turn.text)) for turn in trajectory.turns]
+        return cls(trajectory.turns, words, Counter(term for found in words for term in found))
+
+    def alike(self, text: str, until: int) -> list[int]:
+        """Places of the turns before `until` that share rare words with a text, best first."""
+        weights = {term: math.log(1 + until / (1 + self.spread[term])) for term in query_terms(text)}
+        scores = [
+            (sum(weights.get(term, 0.0) for term in found) / math.sqrt(8 + len(found)), -place)
+            for place, found in enumerate(self.words[:until])
+        ]
+        return [-place for score, place in sorted(scores, reverse=True) if score > 0]
+
+
+def _of_question(question: Question, place: _Place, source: str, rng: random.Random) -> Iterator[Trace]:
+    until = question.searchable_until or len(place.turns)
+    known = {str(turn.source_id): number for number, turn in enumerate(place.turns[:until])}
+    evidence = [known[turn] for turn in question.gold_turns if turn in known]
+    if not evidence:
+        return
+    alike = [number for number in place.alike(question.text, until) if number not in evidence][: 3 * _ALIKE]
+    beside = [number + step for number in evidence for step in (-1, 1) if 0 <= number + step < until]
+    others = [*rng.sample(alike, min(len(alike), _ALIKE)), *rng.sample(beside, min(len(beside), _BESIDE))]
+    others += [rng.randrange(until) for _ in range(_RANDOM)]
+    shown = rng.sample(evidence, min(len(evidence), _MOST_EVIDENCE))
+    for number in dict.fromkeys([*shown, *(other for other in others if other not in evidence)]):
+        label = _label(question, place.turns[number].text) if number in evidence else "unrelated"
+        yield Trace(
+            task=SUPPORT.name,
+            task_hash=SUPPORT.hash,
+            fields={"question": question.text, "evidence": place.turns[number].text},
+            labels=(label,),
+            teacher=f"gold:{source}",
+            conversation=question.trajectory,
+            seq=number,
+            turn=place.turns[number].source_id,
+            meta={"source": source, "template": question.template},
+        )
+
+
+def _label(question: Question, text: str) -> str:
+    """`states` if a part of the answer stands in the turn, or if the answer is no short text; else `helps`."""
+    if not question.answer or len(terms(question.answer)) > _LONG_ANSWER:
+        return "states"
+    folded = text.casefold()
+    parts = [part.rpartition(": ")[2].strip().casefold() for part in question.answer.split(";")]
+    return "states" if any(part and part in folded for part in parts) else "helps"

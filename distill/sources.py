@@ -1,0 +1,218 @@
+"""Where examples come from: corpora with gold, questions that are built, and files of traces."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from intentmem.memory.errors import InputError
+from intentmem.memory.tasks import Task
+from intentmem.train_data import CARDS, Corpus, load_corpus
+
+from .families import family_for
+from .traces import Trace, belongs
+
+TRACES, BUILT = "traces", "built"
+NEEDED = ("sgd", "realmem", "tiage")
+"""Corpora that the students which ship learn from."""
+_BUILT_TEST, _FEWER = 2000, 3000
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One source as it was named: a corpus, `traces` or `built`, and where it lies (nowhere for `built`)."""
+
+    kind: str
+    path: Path | None
+
+    @property
+    def name(self) -> str:
+        """As it stands in reports and manifests."""
+        if self.path is None or self.kind == TRACES:
+            return self.kind
+        return f"{self.kind}:{self.path.stem if self.path.is_file() else self.path.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Examples:
+    """Traces of some tasks, and the hash of each source that they come from."""
+
+    traces: tuple[Trace, ...]
+    hashes: Mapping[str, str]
+
+    def of(self, task: Task) -> list[Trace]:
+        """Those of one task.
+
+        Raises:
+            InputError: one is of another version of it, or has unknown labels.
+        """
+        kept = [trace for trace in self.traces if trace.task == task.name]
+        for trace in kept:
+            if wrong := belongs(task, trace):
+                raise InputError(
+                    "traces",
+                    f"{trace.conversation}, item {trace.seq}, {wrong}",
+                    "collect again for the task as it is declared now, or leave such traces out",
+                )
+        return kept
+
+    def corrected(self, labels: Mapping[str, Sequence[str]]) -> Examples:
+        """With other labels for some of the traces, by key, as they were corrected by hand.
+
+        Raises:
+            InputError: a key that no trace has.
+        """
+        if unknown := set(labels) - {trace.key for trace in self.traces}:
+            raise InputError(
+                "corrections", f"name {len(unknown)} traces that are not among the examples", "give the same sources"
+            )
+        made = tuple(replace(t, labels=tuple(labels[t.key])) if t.key in labels else t for t in self.traces)
+        digest = hashlib.sha256(repr(sorted((key, tuple(value)) for key, value in labels.items())).encode())
+        return Examples(made, {**self.hashes, "corrections": digest.hexdigest()})
+
+
+def parse_source(text: str) -> Source:
+    """A source from `CORPUS:PATH`, `traces:PATH` or `built`.
+
+    Raises:
+        InputError: another kind, or no path.
+    """
+    kind, _, path = text.partition(":")
+    kinds = (*sorted(CARDS), TRACES, BUILT)
+    if kind not in kinds:
+        raise InputError("data", f"{text!r} names no known source", f"known: {', '.join(kinds)}; like sgd:PATH")
+    if kind == BUILT:
+        return Source(kind, None)
+    if not path:
+        raise InputError("data", f"{text!r} says no path", f"like {kind}:PATH")
+    return Source(kind, Path(path).expanduser())
+
+
+def load_examples(
+    tasks: Sequence[Task], sources: Sequence[Source], seed: int = 0, evaluation: bool = False
+) -> Examples:
+    """Traces of tasks from sources, in the order of both.
+
+    A dialogue that stands in several of the corpora is taken once, from the last of them.
+
+    Args:
+        seed: of what is drawn: weaving, building.
+        evaluation: to measure on, not to train on; corpora for evaluation only are then taken too.
+
+    Raises:
+        InputError: a source cannot be read or may not be trained on, or no source says anything about a task.
+    """
+    hashes: dict[str, str] = {}
+    found: list[Trace] = []
+    for source in sources:
+        if source.kind == TRACES and source.path is not None:
+            from .trace_files import read_traces
+
+            read = list(read_traces(source.path))
+            found += read
+            hashes[_free(source.name, hashes)] = _digest(trace.key for trace in read)
+    corpora = _corpora(sources, hashes, evaluation)
+    built = any(source.kind == BUILT for source in sources)
+    for task in tasks:
+        found += _gold(task, corpora, seed, evaluation, built or not evaluation)
+        if not any(trace.task == task.name for trace in found):
+            names = ", ".join(source.name for source in sources) or "none were given"
+            raise InputError("data", f"says nothing about the task {task.name!r} ({names})", _remedy(task))
+    if built:
+        hashes[BUILT] = _digest(trace.key for trace in found if trace.teacher == f"gold:{BUILT}")
+    return Examples(tuple(found), hashes)
+
+
+def _corpora(sources: Sequence[Source], hashes: dict[str, str], evaluation: bool) -> list[Corpus]:
+    loaded: list[Corpus] = []
+    for source in sources:
+        if source.kind in CARDS and source.path is not None:
+            corpus = load_corpus(source.kind, source.path)
+            loaded.append(corpus if evaluation else corpus.for_training())
+            hashes[_free(source.name, hashes)] = corpus.hash
+    for place, corpus in enumerate(loaded):
+        for later in loaded[place + 1 :]:
+            if later.name == corpus.name:
+                loaded[place] = loaded[place].without(later)
+    return loaded
+
+
+def _gold(task: Task, corpora: Sequence[Corpus], seed: int, evaluation: bool, built: bool) -> Iterator[Trace]:
+    """What gold says about a task; corpora that say nothing about it are passed over."""
+    makers = {
+        "scope": _scope,
+        "event": _open,
+        "entity_types": _open,
+        "plan": _plan,
+        "property_match": _property_match,
+        "support": _support,
+    }
+    if (make := makers.get(task.name)) is not None:
+        yield from make(task, corpora, seed, evaluation, built)
+
+
+def _scope(task: Task, corpora: Sequence[Corpus], seed: int, evaluation: bool, built: bool) -> Iterator[Trace]:
+    for corpus in corpora:
+        if corpus.name in NEEDED:
+            yield from _function("scope", "scope_traces")(corpus, seed, evaluation)
+
+
+def _open(task: Task, corpora: Sequence[Corpus], seed: int, evaluation: bool, built: bool) -> Iterator[Trace]:
+    for corpus in corpora:
+        if corpus.name == "sgd":
+            made = _function("labels", "label_traces")(corpus, seed, evaluation)
+            yield from (trace for trace in made if trace.task == task.name)
+
+
+def _plan(task: Task, corpora: Sequence[Corpus], seed: int, evaluation: bool, built: bool) -> Iterator[Trace]:
+    if built:
+        make = _function("plan", "plan_traces")
+        yield from make(seed, _BUILT_TEST, "test") if evaluation else make(seed)
+    for corpus in corpora:
+        if corpus.name == "sgd":
+            yield from _function("plan", "woven_plan_traces")(corpus, seed=seed, split=_split(evaluation))
+
+
+def _property_match(task: Task, corpora: Sequence[Corpus], seed: int, evaluation: bool, built: bool) -> Iterator[Trace]:
+    for corpus in corpora:
+        if corpus.name == "sgd":
+            yield from _function("match", "match_traces")(corpus, seed=seed, split=_split(evaluation))
+
+
+def _support(task: Task, corpora: Sequence[Corpus], seed: int, evaluation: bool, built: bool) -> Iterator[Trace]:
+    make = _function("support", "support_traces")
+    for corpus in corpora:
+        if corpus.name in ("sgd", "realmem"):
+            yield from make(corpus, seed=seed, n=_FEWER, split="test") if evaluation else make(corpus, seed=seed)
+
+
+def _split(evaluation: bool) -> str:
+    """Of the wordings of built questions."""
+    return "test" if evaluation else "train"
+
+
+def _function(module: str, name: str) -> Callable[..., Any]:
+    found: Callable[..., Any] = getattr(import_module(f"intentmem.distill.gold.{module}"), name)
+    return found
+
+
+def _remedy(task: Task) -> str:
+    if find_spec(f"intentmem.distill.gold.{task.name}") is None and task.name not in ("event", "entity_types"):
+        return f"give --traces PATH; `intentmem distill collect --task {task.name}` makes some"
+    return f"give --data sgd:PATH or another corpus with gold about it, or --traces PATH ({family_for(task)})"
+
+
+def _free(name: str, taken: Mapping[str, str]) -> str:
+    number, found = 2, name
+    while found in taken:
+        found, number = f"{name} ({number})", number + 1
+    return found
+
+
+def _digest(keys: Iterator[str]) -> str:
+    return hashlib.sha256("\n".join(sorted(keys)).encode()).hexdigest()

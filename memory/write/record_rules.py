@@ -1,0 +1,228 @@
+"""Records of an episode without a model: typed values, names and plain statements (EnSIMem, section 3).
+
+Right, or left alone: a value whose property or entity the words do not give makes no record. Each record carries the
+place of its value in its turn, so that it is verbatim by construction.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..types import Evidence, Mention, Record, Reference, Snippet, Turn
+from .fact_patterns import SELF, find_facts
+from .languages import CLASS_NOUNS, FUNCTION_WORDS, PERSON_NOUNS, PLACE_NOUNS, lower_ascii, sentences, singular
+from .mentions import LOCATION
+from .property_cues import asked_property, maker_property, measure_property, place_property, time_property
+from .value_spans import ValueSpan, find_values
+
+DECIDED_BY = "rules"
+_PEOPLE = PERSON_NOUNS | {"person", "doctor", "dentist"}
+_KIND = re.compile(r"[a-z]+")
+_KINDS = CLASS_NOUNS | {"flight", "ticket", "reservation", "appointment", "room", "table", "trip", "meeting", "house"}
+_SORT = re.compile(
+    r"\b(?P<value>[A-Z][a-z]+(?:ian|ean|ese|ish|can)|French|Greek|Thai|Indian) (?=(?:food|cuisine|restaurants?|dishes|place)\b)"
+)
+_OFFERED = re.compile(
+    r"\b(?:how about|what about|recommend|suggest|found(?: you)?|there(?: is|['’]s)|it is|it['’]s|called|named|titled|"
+    r"name (?:is|of)|try|is playing|play|watch|see|listen to|tickets? (?:for|to)|reservation (?:at|for)|like|heard of)"
+    r"(?: an?| the)?(?: \w+)? $"
+)
+_SAID_OF_IT = re.compile(r"\"? (?:is|has|by|was|plays|directed|starring|which|from the album|in [A-Z])\b")
+_POLITE = re.compile(
+    r"^\W*(?:(?:yes|yeah|no|ok|okay|sure|please|well|actually|thanks|hi|hello|um|great|i think|i would like|i'd like|"
+    r"i want|i prefer|i need|make it|let's say|let's do|can you|could you|do|try|check|search|look)\W+)*"
+    r"(?:(?:it |them )?(?:in|at|near|around|for|from|to|on) )?(?:the )?"
+)
+_TAIL = re.compile(r"(?:,? (?:please|would be (?:good|great|fine)|is fine|area|thanks|thank you|for me))*[.!]*$")
+_MOST_WORDS = 4
+
+
+@dataclass(slots=True)
+class _Focus:
+    """What an episode speaks of: the thing named last, the kind of thing asked for, and the open question."""
+
+    thing: tuple[str, str] | None = None
+    kind: str = ""
+    question: str = ""
+
+
+@dataclass(slots=True)
+class _Reading:
+    """One turn being read."""
+
+    turn: Turn
+    lowered: str
+    bounds: Sequence[tuple[int, int]]
+    things: Sequence[Mention]
+    references: Sequence[Reference]
+    records: list[Record] = field(default_factory=list)
+    taken: list[tuple[int, int]] = field(default_factory=list)
+
+    def sentence(self, at: int) -> tuple[int, int]:
+        """The sentence of a place."""
+        index = bisect_right(self.bounds, at, key=lambda span: span[0]) - 1
+        return self.bounds[index] if index >= 0 else (0, len(self.lowered))
+
+    def around(self, start: int, end: int) -> tuple[str, str]:
+        """What comes before and after a place in its sentence, lower-case."""
+        first, last = self.sentence(start)
+        return self.lowered[first:start], self.lowered[end : max(last, end)]
+
+
+def read_records(turns: Sequence[Turn], snippets: Mapping[str, Snippet]) -> tuple[Record, ...]:
+    """Records of an episode, in order.
+
+    Args:
+        turns: of the episode, in order.
+        snippets: the turns' snippets by id; a turn without one is read without its names.
+    """
+    focus, found = _Focus(), list[Record]()
+    for turn in turns:
+        snippet = snippets.get(turn.id)
+        mentions = snippet.mentions if snippet else ()
+        things = [m for m in mentions if _is_thing(m, turn.text)]
+        references = [r for r in snippet.references if r.kind != "date"] if snippet else []
+        reading = _Reading(turn, lower_ascii(turn.text), sentences(turn.text), things, references)
+        _read(reading, mentions, focus)
+        found += reading.records
+        _follow(reading, focus)
+    return tuple(found)
+
+
+def _read(reading: _Reading, mentions: Sequence[Mention], focus: _Focus) -> None:
+    text, own = reading.turn.text, reading.turn.role == "user" or bool(reading.turn.named_speaker)
+    for first, last in reading.bounds:
+        for fact in find_facts(text[first:last], own):
+            _add(reading, fact.entity, "person" if fact.entity == SELF else "other", fact.property,
+                 first + fact.start, first + fact.end, "observed", fact.relation)  # fmt: skip
+    for span in find_values(text):
+        before, after = reading.around(span.start, span.end)
+        if name := _property(span, before, after, focus.question):
+            _add_of(reading, focus, name, span.start, span.end)
+    for mention in mentions:
+        _name(reading, mention, focus)
+    for match in _SORT.finditer(text):
+        _add_of(reading, focus, "cuisine", match.start("value"), match.end("value"))
+    if own and not reading.records and focus.question:
+        _fragment(reading, focus)
+
+
+def _property(span: ValueSpan, before: str, after: str, question: str) -> str:
+    read = time_property if span.kind in ("date", "time") else measure_property
+    return read(span.kind, before, after, question)
+
+
+def _name(reading: _Reading, mention: Mention, focus: _Focus) -> None:
+    before, _ = reading.around(mention.start, mention.end)
+    if mention in reading.things:
+        kind = mention.entity_type or ""
+        _add(reading, mention.name, _entity_type(kind), f"{kind} name".strip(), mention.start, mention.end, "observed")
+        return
+    if made := maker_property(before):
+        _add_of(reading, focus, made, mention.start, mention.end, relation=True)
+    elif mention.entity_type in (None, LOCATION):
+        name = place_property(before, False, focus.question)
+        if name:
+            _add_of(reading, focus, name, mention.start, _place_end(reading.turn.text, mention.end), relation=True)
+
+
+def _place_end(text: str, end: int) -> int:
+    """A place goes on with the region it lies in: "London, England", "Seattle, WA"."""
+    match = re.compile(r", [A-Z][A-Za-z]+\b").match(text, end)
+    return match.end() if match else end
+
+
+def _fragment(reading: _Reading, focus: _Focus) -> None:
+    """A turn that is no more than the answer to a question for one property."""
+    name = asked_property(focus.question)
+    start, end = _POLITE.match(reading.lowered).end(), _TAIL.search(reading.lowered).start()  # type: ignore[union-attr]
+    words = reading.lowered[start:end].split()
+    if name and 0 < len(words) <= _MOST_WORDS and not FUNCTION_WORDS & set(words):
+        if re.fullmatch(r"[\w .'’&-]+", reading.turn.text[start:end]):
+            _add_of(reading, focus, name, start, end)
+
+
+def _is_thing(mention: Mention, text: str) -> bool:
+    """Whether a name is what is talked about, rather than a place or a person that something is said of."""
+    kind = mention.entity_type
+    if kind not in (None, LOCATION, "address"):
+        return True
+    if kind is not None:
+        return False
+    before = lower_ascii(text[max(0, mention.start - 40) : mention.start])
+    return bool(_OFFERED.search(before) or (not before.strip() and _SAID_OF_IT.match(text, mention.end)))
+
+
+def _entity_type(kind: str) -> str:
+    if kind in _PEOPLE:
+        return "person"
+    return "place" if kind in PLACE_NOUNS else "object" if kind in CLASS_NOUNS else "other"
+
+
+def _add_of(
+    reading: _Reading, focus: _Focus, name: str, start: int, end: int, relation: bool = False
+) -> None:
+    """Add a record of what the turn speaks of at a place; none where nothing is spoken of."""
+    thing = _thing_at(reading, start) or focus.thing
+    if thing is not None:
+        _add(reading, *thing, name, start, end, "observed", relation)
+        return
+    if reading.turn.role == "user":
+        # Nothing has been named yet: it is what the user asks for, which is no fact about him.
+        _add(reading, SELF, "person", name, start, end, "desired", relation)
+    elif kind := _kind(reading.lowered) or focus.kind:
+        _add(reading, kind, "concept", name, start, end, "uncertain", relation)
+
+
+def _thing_at(reading: _Reading, at: int) -> tuple[str, str] | None:
+    before = [m for m in reading.things if m.end <= at]
+    if before:
+        return before[-1].name, _entity_type(before[-1].entity_type or "")
+    meant = [r for r in reading.references if r.end <= at]
+    if meant:
+        return meant[-1].target, "other"
+    first, last = reading.sentence(at)
+    after = next((m for m in reading.things if at < m.start < last), None)
+    return (after.name, _entity_type(after.entity_type or "")) if after else None
+
+
+def _kind(lowered: str) -> str:
+    kinds = [singular(word) for word in _KIND.findall(lowered)]
+    return next((kind for kind in kinds if kind in _KINDS), "")
+
+
+def _add(
+    reading: _Reading, entity: str, entity_type: str, name: str, start: int, end: int, modality: str, relation: bool = False
+) -> None:
+    if any(start < last and first < end for first, last in reading.taken):
+        return
+    reading.taken.append((start, end))
+    turn = reading.turn
+    reading.records.append(
+        Record(
+            entity=entity,
+            property=name,
+            value=turn.text[start:end],
+            evidence=(Evidence(turn.id, start, end),),
+            entity_type=entity_type,
+            modality=modality,
+            relation=relation,
+            speaker=turn.speaker or turn.role,
+            decided_by=DECIDED_BY,
+        )
+    )
+
+
+def _follow(reading: _Reading, focus: _Focus) -> None:
+    """What the next turn is read after."""
+    if reading.things:
+        last = reading.things[-1]
+        focus.thing = (last.name, _entity_type(last.entity_type or ""))
+    elif reading.references:
+        focus.thing = (reading.references[-1].target, "other")
+    focus.kind = _kind(reading.lowered) or focus.kind
+    asked = [reading.lowered[first:last] for first, last in reading.bounds if "?" in reading.lowered[first:last]]
+    focus.question = asked[-1] if asked else ""
