@@ -169,10 +169,21 @@ def assemble(artifacts: Sequence[Artifact], base: Backbone) -> tuple[dict[str, S
     except (InputError, KeyError, TypeError, ValueError) as error:
         raise ArtifactError("artifact", f"does not fit together: {error}", _AGAIN) from error
     encodings = encodings_for(students.values(), encoder)
-    alone = canary.plain(base) if artifacts else np.empty((0, base.dimension), np.float32)
+    try_canaries(artifacts, students, encodings)
+    return students, encodings
+
+
+def try_canaries(artifacts: Sequence[Artifact], students: Mapping[str, Student], encodings: Encodings) -> None:
+    """Pass students that still say what they said when they were made.
+
+    Raises:
+        ArtifactError: one does not.
+    """
+    if not artifacts:
+        return
+    alone = canary.plain(encodings.encoder.base)
     for artifact in artifacts:
         canary.check(artifact.task.name, students[artifact.task.name], artifact.canary, encodings, alone)
-    return students, encodings
 
 
 def encodings_for(students: Sequence[Student] | Any, encoder: AdaptedEncoder) -> Encodings:

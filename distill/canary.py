@@ -75,9 +75,7 @@ def check(name: str, student: Student, canary: Mapping[str, Any], encodings: Enc
     if expected.shape != found.shape or distance(found, expected) > allowed:
         raise ArtifactError(f"{name}.canary", "is encoded to other vectors than when the student was made", _AGAIN)
     items = [_item_from(values) for values in canary["items"]]
-    for place, (decision, wanted) in enumerate(
-        zip(student.decide(items, encodings), canary["expected"], strict=True)
-    ):
+    for place, (decision, wanted) in enumerate(zip(student.decide(items, encodings), canary["expected"], strict=True)):
         if gap := _gap(decision, wanted, allowed):
             raise ArtifactError(f"{name}.canary[{place}]", gap, _AGAIN)
 

@@ -223,7 +223,7 @@ def _copy(folder: Path, target: Path) -> None:
 
 
 def _file_name(task: str) -> str:
-    if not task or task.startswith(".") or any(c in task for c in '/\\:\0'):
+    if not task or task.startswith(".") or any(c in task for c in "/\\:\0"):
         raise InputError("task", f"{task!r} cannot be the name of a folder", "rename the task")
     return task
 

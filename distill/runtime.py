@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from intentmem.memory.errors import IntentMemError
+from intentmem.memory.errors import ArtifactError, IntentMemError
 from intentmem.memory.protocols import Decider, TextKind
 from intentmem.memory.tasks import SCOPE, TASKS, Decision, Item, Task
 from intentmem.memory.types import Fingerprint, Vector
@@ -218,6 +218,26 @@ class ServedStudents:
                     self._exchange(stamp)
         assert self._active is not None
         return self._active
+
+    def recheck(self) -> bool:
+        """Try the canaries again on what is loaded, as after a device slept, and load anew where one fails.
+
+        Returns:
+            Whether everything was as it should be.
+
+        Raises:
+            ArtifactError: also what was loaded anew fails.
+        """
+        active = self.active()
+        assert active.encodings is not None
+        try:
+            artifacts.try_canaries(self.artifacts, active.students, active.encodings)
+        except ArtifactError as error:
+            _log.warning("students in memory are damaged, they are loaded anew: %s", error)
+            with self._loading:
+                self._active = StudentDecider.of(self.artifacts, self._base(), self._fallback, self._threads)
+            return False
+        return True
 
     def _exchange(self, stamp: tuple[int, int]) -> None:
         first, changed = self._active is None, stamp != self._stamp

@@ -173,27 +173,30 @@ def _plan(task: Task, corpora: Sequence[Corpus], seed: int, evaluation: bool, bu
     if built:
         make = _function("plan", "plan_traces")
         yield from make(seed, _BUILT_TEST, "test") if evaluation else make(seed)
-    for corpus in corpora:
-        if corpus.name == "sgd":
-            yield from _function("plan", "woven_plan_traces")(corpus, seed=seed, split=_split(evaluation))
+    woven = _function("plan", "woven_plan_traces")
+    for corpus in _parts(corpora, ("sgd",), evaluation):
+        yield from woven(corpus, seed=seed, split="test") if evaluation else woven(corpus, seed=seed)
 
 
 def _property_match(task: Task, corpora: Sequence[Corpus], seed: int, evaluation: bool, built: bool) -> Iterator[Trace]:
-    for corpus in corpora:
-        if corpus.name == "sgd":
-            yield from _function("match", "match_traces")(corpus, seed=seed, split=_split(evaluation))
+    make = _function("match", "match_traces")
+    for corpus in _parts(corpora, ("sgd",), evaluation):
+        yield from make(corpus, seed=seed, split="test") if evaluation else make(corpus, seed=seed)
 
 
 def _support(task: Task, corpora: Sequence[Corpus], seed: int, evaluation: bool, built: bool) -> Iterator[Trace]:
     make = _function("support", "support_traces")
+    for corpus in _parts(corpora, ("sgd", "realmem"), evaluation):
+        yield from make(corpus, seed=seed, n=_FEWER, split="test") if evaluation else make(corpus, seed=seed)
+
+
+def _parts(corpora: Sequence[Corpus], names: Sequence[str], evaluation: bool) -> Iterator[Corpus]:
+    """Corpora of these names; to train on, their training part alone, where they have one."""
     for corpus in corpora:
-        if corpus.name in ("sgd", "realmem"):
-            yield from make(corpus, seed=seed, n=_FEWER, split="test") if evaluation else make(corpus, seed=seed)
-
-
-def _split(evaluation: bool) -> str:
-    """Of the wordings of built questions."""
-    return "test" if evaluation else "train"
+        if corpus.name in names and evaluation:
+            yield corpus
+        elif corpus.name in names and any(trajectory.split == "train" for trajectory in corpus.trajectories):
+            yield corpus.only("train")
 
 
 def _function(module: str, name: str) -> Callable[..., Any]:

@@ -58,6 +58,8 @@ class AsyncMemory:
     reembed = _threaded(Memory.reembed)
     observe_records = _threaded(Memory.observe_records)
     claim = _threaded(Memory.claim)
+    records = _threaded(Memory.records)
+    close_episodes = _threaded(Memory.close_episodes)
     state = _threaded(Memory.state)
     state_history = _threaded(Memory.state_history)
     conflicts = _threaded(Memory.conflicts)

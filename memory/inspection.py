@@ -96,7 +96,11 @@ def scope_history(store: Store, namespace: int, turn: Turn) -> list[Turn]:
 
 
 def vocabulary(store: Store, namespace: int, kind: str) -> dict[str, Any]:
-    """Labels of one kind by number of turns, most first."""
+    """Labels of one kind by number of turns, most first; properties by number of records."""
+    if kind == "property":
+        counted = store.records.counts(namespace)
+        most_first = sorted(counted, key=lambda name: (-counted[name], name))
+        return {"results": [{"label": name, "records": counted[name]} for name in most_first]}
     names = label_names(store.labels.labels(namespace))
     counts: dict[str, int] = defaultdict(int)
     for _, _, intent in store.labels.intents(namespace):

@@ -23,6 +23,7 @@ from .protocols import Clock, Decider, Embedder, Foreseer, Payer, Writer
 from .read.present import Presenter
 from .read.request import SearchRequest, parse_filters, parse_recipe
 from .read.searcher import Searcher
+from .records_api import RecordsApi
 from .states_api import StatesApi
 from .store import Store
 from .types import Filters, Turn
@@ -37,7 +38,7 @@ Names = list[str]
 Turns = list[Turn]
 
 
-class Memory(StatesApi):
+class Memory(StatesApi, RecordsApi):
     """Long-term memory in one folder. Usable from several threads; several processes may share the folder.
 
     Args:
@@ -120,10 +121,12 @@ class Memory(StatesApi):
         namespace: str | None = None,
         on_progress: Callable[[Progress], None] | None = None,
         retry_failed: bool = False,
+        close: bool = False,
     ) -> int:
         """Embed and label what is pending, of one namespace or of all; returns the number of turns done.
 
-        `retry_failed` gives operations that used up their attempts new ones.
+        `retry_failed` gives operations that used up their attempts new ones. `close` closes the episodes that are open
+        afterwards (see `close_episodes`).
         """
         names = self.store.namespaces.names() if namespace is None else [namespace]
         done = 0
@@ -131,7 +134,10 @@ class Memory(StatesApi):
             if retry_failed:
                 with self.store.database.write() as connection:
                     self.store.operations.reset_attempts(connection, ordinal)
+                    self.store.episodes.reset_attempts(connection, ordinal)
             done += self.pipeline.run(ordinal, on_progress)
+            if close:
+                self.pipeline.close_episodes(ordinal)
         return done
 
     def label(self, **owner: Unpack[Owner]) -> int:
@@ -221,7 +227,7 @@ class Memory(StatesApi):
         return inspection.timeline(self.store, self._known(owner)[0], scope)
 
     def vocabulary(self, kind: str = "event", **owner: Unpack[Owner]) -> dict[str, Any]:
-        """Labels of a vocabulary in use, with how many turns carry each."""
+        """Labels of a vocabulary in use, with how many turns carry each; of kind "property", how many records."""
         return inspection.vocabulary(self.store, self._known(owner)[0], kind)
 
     def namespaces(self) -> Names:

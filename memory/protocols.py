@@ -6,14 +6,14 @@ that needs no model in this package (`hashing`, `deciders`, `write.extractive`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol
 
 from .tasks import Candidates, Decision, Item, Task
-from .types import Fingerprint, Mention, Snippet, Turn, Vector
+from .types import Fingerprint, Mention, Record, RecordDraft, Snippet, Turn, Vector
 
 TextKind = Literal["query", "passage", "label"]
 
@@ -89,6 +89,19 @@ class Writer(Protocol):
 
     def summarise(self, turns: Sequence[Turn]) -> str:
         """Summary of a closed episode."""
+        ...
+
+    def records(self, turns: Sequence[Turn], snippets: Mapping[str, Snippet]) -> Sequence[RecordDraft | Record]:
+        """Records of a closed episode, each with evidence among its turns (EnSIMem, section 3).
+
+        Args:
+            turns: the episode's, in order.
+            snippets: theirs by turn id, with the names and references that grounding found.
+        """
+        ...
+
+    def unsupported(self, turns: Sequence[Turn]) -> int:
+        """How many records of an episode just read were dropped, because none of its turns says them."""
         ...
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from intentmem.memory.memory import Memory
 from intentmem.memory.protocols import Clock, Decider, Embedder, TextKind, Writer
 from intentmem.memory.store import Store
 from intentmem.memory.tasks import Decision, Item, Space, Task
-from intentmem.memory.types import Fingerprint, Mention, Snippet, Turn, Vector
+from intentmem.memory.types import Fingerprint, Mention, Record, RecordDraft, Snippet, Turn, Vector
 from intentmem.memory.write.extractive import ExtractiveWriter
 
 
@@ -69,6 +69,12 @@ class QuickWriter:
 
     def summarise(self, turns: Sequence[Turn]) -> str:
         return turns[0].text[:40]
+
+    def records(self, turns: Sequence[Turn], snippets: Mapping[str, Snippet]) -> Sequence[RecordDraft | Record]:
+        return ()
+
+    def unsupported(self, turns: Sequence[Turn]) -> int:
+        return 0
 
 
 class OtherEmbedder(HashEmbedder):

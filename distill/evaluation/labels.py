@@ -92,7 +92,7 @@ def measure(
     places = np.arange(len(traces))
     groups: dict[str, Places] = {"all": places}
     for name in sorted({group for trace in traces if (group := trace.meta.get("group"))}):
-        groups[name] = np.array([p for p in places if traces[p].meta.get("group") == name], np.int64)
+        groups[name] = np.flatnonzero([trace.meta.get("group") == name for trace in traces])
     if taught:
         known = set(taught)
         fresh = [

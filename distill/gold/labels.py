@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 
 from intentmem.memory.errors import InputError
 from intentmem.memory.tasks import ENTITY_TYPES, EVENT, Task
@@ -25,7 +26,7 @@ from .label_seeds import seed_names, seed_options
 HELD_OUT = "test"
 """The split of a corpus that is never trained on; its traces are for evaluation."""
 SEEN, UNSEEN = "seen", "unseen"
-"""Groups of traces: whether the turn's service is one of the corpus' training part."""
+"""Groups of traces: whether the turn's service is one that is trained on."""
 SEEDED = "-seeds"
 """What the name of a teacher ends with whose labels are those of the seed vocabulary."""
 DOMAIN = "domain"
@@ -64,16 +65,16 @@ def label_traces(corpus: Corpus, seed: int = 0, evaluation: bool = False) -> lis
     """
     if not evaluation:
         corpus.for_training()
-    split_of = _splits(corpus, seed)
+    split_of, kept_back = _splits(corpus, seed)
     options = {task: _options(corpus, task) for task in _KINDS}
     seeds = None if evaluation or corpus.name != "sgd" else {task: seed_options(task) for task in _KINDS}
     traces = [
-        trace
+        _placed(trace, split_of[trajectory.id], kept_back)
         for trajectory in corpus.trajectories
         if trajectory.id in split_of
         for task in (EVENT, ENTITY_TYPES)
         for vocabulary, seeded in ((options, False), *([(seeds, True)] if seeds else []))
-        for trace in _traces(corpus.name, trajectory, task, vocabulary[task.name], split_of[trajectory.id], seeded)
+        for trace in _traces(corpus.name, trajectory, task, vocabulary[task.name], seeded)
     ]
     if not traces:
         raise InputError("corpus", f"{corpus.name} names no events", "use sgd")
@@ -94,9 +95,7 @@ def _names(gold: TurnGold, task: str) -> tuple[str, ...]:
     return gold.entity_types
 
 
-def _traces(
-    corpus: str, trajectory: Trajectory, task: Task, options: LabelSet, split: str, seeded: bool
-) -> Iterator[Trace]:
+def _traces(corpus: str, trajectory: Trajectory, task: Task, options: LabelSet, seeded: bool) -> Iterator[Trace]:
     offered = set(options.ids)
     teacher = GOLD + corpus + (SEEDED if seeded else "")
     said = [_rendered(turn) for turn in trajectory.turns]
@@ -109,19 +108,27 @@ def _traces(
             fields["before"] = tuple(said[max(0, seq - BEFORE) : seq])
         names = seed_names(gold, turn.role, task.name) if seeded else _names(gold, task.name)
         labels = tuple(name for name in names if name in offered)
-        meta = {"role": turn.role, GIVEN: split, "source": corpus}
+        meta = {"role": turn.role, "source": corpus}
         if gold.domain is not None:
             meta[DOMAIN] = gold.domain
-            meta["group"] = SEEN if corpus != "sgd" or gold.domain in SGD_TRAINING else UNSEEN
         yield Trace(task.name, task.hash, fields, labels, teacher, trajectory.id, seq, options, meta=meta)
+
+
+def _placed(trace: Trace, split: str, kept_back: set[str]) -> Trace:
+    """The trace with its split, and whether its service is one that is trained on."""
+    meta = {**trace.meta, GIVEN: split}
+    if (domain := meta.get(DOMAIN)) is not None:
+        unseen = domain in kept_back or (meta["source"] == "sgd" and domain not in SGD_TRAINING)
+        meta["group"] = UNSEEN if unseen else SEEN
+    return replace(trace, meta=meta)
 
 
 def _rendered(turn: NewTurn) -> str:
     return f"{turn.speaker or turn.role}: {turn.text}"
 
 
-def _splits(corpus: Corpus, seed: int) -> dict[str, str]:
-    """The split of each trajectory by id; of training dialogues that stand elsewhere too, none."""
+def _splits(corpus: Corpus, seed: int) -> tuple[dict[str, str], set[str]]:
+    """The split of each trajectory by id, none of training dialogues that stand elsewhere too; services kept back."""
     learnt = [trajectory for trajectory in corpus.trajectories if trajectory.split == "train"]
     found = {trajectory.id: HELD_OUT for trajectory in corpus.trajectories if trajectory.split != "train"}
     elsewhere = {trajectory.text_key for trajectory in corpus.trajectories if trajectory.split != "train"}
@@ -132,7 +139,7 @@ def _splits(corpus: Corpus, seed: int) -> dict[str, str]:
         half = "dev" if _draw(f"half {trajectory.id}", seed) < 0.5 else "calibration"
         beside = _draw(f"beside {trajectory.id}", seed) < _BESIDE
         found[trajectory.id] = half if services[trajectory.id] & kept_back or beside else "train"
-    return found
+    return found, kept_back
 
 
 def _kept_back(services: dict[str, frozenset[str]], seed: int) -> set[str]:

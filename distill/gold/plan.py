@@ -11,6 +11,7 @@ import random
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
@@ -20,10 +21,14 @@ from intentmem.memory.tasks import PLAN
 from intentmem.train_data import Corpus, weave
 from intentmem.train_data.questions import Split, ask, plan_questions
 
+from ..splits import GIVEN
 from ..traces import Trace
 
 TEACHER = "gold:built"
 _GAP = re.compile(r"\{([a-z_]+)\}")
+_PEOPLE, _HELD = 0.35, 0.15
+_TRAINED = ("train",) * 6 + ("calibration",)
+"""Splits of the templates to train on: one in seven calibrates."""
 _DIALOGUES = 8
 _SHARES = {"point": 5, "temporal": 2, "compositional": 2, "aggregation": 1}
 _NESTED = 3
@@ -34,19 +39,33 @@ def plan_traces(seed: int, n: int = 6000, split: Split | None = "train") -> list
     """Traces of questions with their plan. Deterministic for a seed.
 
     Args:
-        n: how many. Of "train", two in five are of `people.toml`.
+        n: how many. Of "train", a third are of `people.toml`; each trace then names its split, and templates of "dev"
+            stop the training and calibrate.
         split: of the templates; "train", "dev" or "test", None for all.
 
     Raises:
         InputError: n is below 1, or more than the templates can give.
     """
-    people = int(n * 0.4) if split == "train" else 0
-    traces = [
+    if split != "train":
+        return _built(seed, n, split)
+    people, held = int(n * _PEOPLE), int(n * _HELD)
+    learnt = [_placed(trace, _TRAINED) for trace in _built(seed, n - people - held, "train")]
+    watched = [_placed(trace, ("dev", "calibration")) for trace in _built(seed, held, "dev")]
+    return [*learnt, *watched, *(_placed(trace, ("train",)) for trace in _people(seed, people))]
+
+
+def _built(seed: int, n: int, split: Split | None) -> list[Trace]:
+    return [
         _trace(question.text, tuple(question.plan.labels.values()), question.template, number)
-        for number, question in enumerate(plan_questions(seed, n - people, split))
+        for number, question in enumerate(plan_questions(seed, n, split))
         if question.plan is not None
     ]
-    return traces + list(_people(seed, people))
+
+
+def _placed(trace: Trace, splits: Sequence[str]) -> Trace:
+    """In one of the splits, by digest of its template: what calibrates must be worded as what is asked in service."""
+    share = int(sha256(trace.conversation.encode()).hexdigest()[:8], 16) % len(splits)
+    return replace(trace, meta={**trace.meta, GIVEN: splits[share]})
 
 
 def woven_plan_traces(
@@ -71,20 +90,21 @@ def woven_plan_traces(
     for number, question in enumerate(asked):
         if question.plan is not None:
             labels = tuple(question.plan.labels.values())
-            seen.setdefault(question.text, _trace(question.text, labels, question.template, number))
+            trace = _trace(question.text, labels, question.template, number)
+            seen.setdefault(question.text, _placed(trace, ("train",)) if split == "train" else trace)
     return list(seen.values())[:n]
 
 
-def _trace(text: str, labels: tuple[str, ...], template: str, number: int) -> Trace:
+def _trace(text: str, labels: tuple[str, ...], template: str | None, number: int) -> Trace:
     return Trace(
         task=PLAN.name,
         task_hash=PLAN.hash,
         fields={"question": text},
         labels=labels,
         teacher=TEACHER,
-        conversation=template,
+        conversation=template or text,
         seq=number,
-        meta={"template": template},
+        meta={"template": template or ""},
     )
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 import random
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from intentmem.memory.store.lexical import query_terms, terms
@@ -23,7 +23,7 @@ from intentmem.train_data.questions import Split, ask
 from ..traces import Trace
 
 _ALIKE, _BESIDE, _RANDOM = 6, 2, 2
-_MOST_EVIDENCE = 4
+_MOST_EVIDENCE, _RAREST = 4, 16
 _LONG_ANSWER = 12
 """Terms beyond which an answer is prose, no part of which is looked for in a turn."""
 _DIALOGUES = 8
@@ -88,25 +88,34 @@ def ranked_traces(asked: Sequence[tuple[Corpus, Question]], seed: int) -> list[T
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A trajectory with what a search by words needs: terms of each turn, and in how many turns each term stands."""
+    """A trajectory with what a search by words needs: terms in each turn, and the turns in which each term stands."""
 
     turns: Sequence[NewTurn]
-    words: Sequence[frozenset[str]]
-    spread: Counter[str]
+    sizes: Sequence[int]
+    holders: Mapping[str, Sequence[int]]
 
     @classmethod
     def of(cls, trajectory: Trajectory) -> _Place:
-        words = [frozenset(terms(turn.text)) for turn in trajectory.turns]
-        return cls(trajectory.turns, words, Counter(term for found in words for term in found))
+        words = [set(terms(turn.text)) for turn in trajectory.turns]
+        holders: dict[str, list[int]] = defaultdict(list)
+        for place, found in enumerate(words):
+            for term in found:
+                holders[term].append(place)
+        return cls(trajectory.turns, [len(found) for found in words], holders)
 
     def alike(self, text: str, until: int) -> list[int]:
-        """Places of the turns before `until` that share rare words with a text, best first."""
-        weights = {term: math.log(1 + until / (1 + self.spread[term])) for term in query_terms(text)}
-        scores = [
-            (sum(weights.get(term, 0.0) for term in found) / math.sqrt(8 + len(found)), -place)
-            for place, found in enumerate(self.words[:until])
-        ]
-        return [-place for score, place in sorted(scores, reverse=True) if score > 0]
+        """Places of the turns before `until` that share the rarest words of a text, best first."""
+        known = sorted({term for term in query_terms(text) if term in self.holders}, key=lambda t: (self._spread(t), t))
+        scores: dict[int, float] = defaultdict(float)
+        for term in known[:_RAREST]:
+            weight = math.log(1 + len(self.turns) / self._spread(term))
+            for place in self.holders[term]:
+                if place < until:
+                    scores[place] += weight / math.sqrt(8 + self.sizes[place])
+        return sorted(scores, key=lambda place: (-scores[place], place))
+
+    def _spread(self, term: str) -> int:
+        return len(self.holders[term])
 
 
 def _of_question(question: Question, place: _Place, source: str, rng: random.Random) -> Iterator[Trace]:
@@ -131,7 +140,7 @@ def _of_question(question: Question, place: _Place, source: str, rng: random.Ran
             conversation=question.trajectory,
             seq=number,
             turn=place.turns[number].source_id,
-            meta={"source": source, "template": question.template},
+            meta={"source": source, "template": question.template or ""},
         )
 
 

@@ -34,10 +34,10 @@ class Encodings:
         """Turns by one adapter, and by all turn adapters on the way.
 
         Args:
-            tokens: whether the states of their tokens are needed, of an adapter that was said to have them.
+            tokens: whether the states of their tokens are needed.
         """
         if adapter not in self._together:
-            return self.texts(texts, adapter)
+            return self.encoder.encode(texts, [adapter], [adapter])[adapter] if tokens else self.texts(texts, adapter)
         found = {text: self._turns[text] for text in texts if text in self._turns}
         if tokens:
             found = {text: one for text, one in found.items() if one[adapter].tokens is not None}

@@ -3,7 +3,8 @@
 Two kinds of head. `text` reads the rendered fields as one text; its rows begin as the encoded texts of the labels, so
 that a label with few examples still means what its description says. `pair` compares the vectors of its first two
 fields: the first through the adapter, the second as the base encodes it, which is what a memory has stored of a turn.
-So one question against many turns costs one pass.
+So one question against many turns costs one pass, where an item brings the stored vectors: that of the first field as
+`Item.vector`, that of the second as the only row of `Item.candidates.vectors`.
 """
 
 from __future__ import annotations
@@ -91,12 +92,19 @@ class ClosedStudent:
         if self._kind == TEXT:
             features = unit(_pooled(encodings, [one_text(self.task, item) for item in items], self.adapter))
         else:
-            sides = [two_texts(self.task, item) for item in items]
-            firsts = [first for first, _ in sides]
-            seconds = unit(_pooled(encodings, [second for _, second in sides], PLAIN))
-            adapted, plain = (unit(_pooled(encodings, firsts, name)) for name in (self.adapter, PLAIN))
-            features = compared(adapted, plain, seconds)
+            features = self._pairs(items, encodings)
         return np.asarray(features @ self._weights.T + self._bias, np.float64)
+
+    def _pairs(self, items: Sequence[Item], encodings: Encodings) -> Vector:
+        """(N, 2 D + 2); what an item brings as vectors of its texts is not encoded again."""
+        sides = [two_texts(self.task, item) for item in items]
+        first, second = ([side[place] for side in sides] for place in (0, 1))
+        stored = [item.candidates.vectors for item in items]
+        return compared(
+            unit(_pooled(encodings, first, self.adapter)),
+            _plain(encodings, first, [item.vector for item in items]),
+            _plain(encodings, second, [rows[0] if rows is not None and len(rows) == 1 else None for rows in stored]),
+        )
 
     def _decision(self, logits: Floats) -> Decision:
         shares: dict[str, float] = {}
@@ -157,7 +165,7 @@ def label_names(task: Task) -> list[str]:
 
 def group_ends(task: Task) -> list[int]:
     """Where each group but the last ends in the row of all labels."""
-    return np.cumsum([len(group.options) for group in task.groups])[:-1].tolist()
+    return [int(end) for end in np.cumsum([len(group.options) for group in task.groups])[:-1]]
 
 
 def softmax(logits: Floats) -> Floats:
@@ -170,6 +178,13 @@ def certainty(together: float, slope: float, offset: float) -> float:
     """Probability that all groups are right, from the product of their probabilities (Platt, 1999)."""
     bounded = min(max(together, 1e-6), 1 - 1e-6)
     return float(1 / (1 + np.exp(-(slope * np.log(bounded / (1 - bounded)) + offset))))
+
+
+def _plain(encodings: Encodings, texts: Sequence[str], known: Sequence[Vector | None]) -> Vector:
+    """(N, D) texts as the base encodes them, unit length; those whose vector is known are not encoded."""
+    missing = [text for text, vector in zip(texts, known, strict=True) if vector is None]
+    made = iter(_pooled(encodings, missing, PLAIN) if missing else ())
+    return unit(np.stack([next(made) if vector is None else vector for vector in known]).astype(np.float32))
 
 
 def _pooled(encodings: Encodings, texts: Sequence[str], adapter: str) -> Vector:

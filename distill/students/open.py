@@ -1,7 +1,7 @@
 """Students of open label spaces: labels are encoded texts, so that a label nobody trained on is scored like any other.
 
 Two kinds of head. `one` puts labels in an order, as `event` needs: a softmax over the vocabulary, then the chance that
-a label applies from its share and its score. `several` judges each label by itself, as `entity_types` needs.
+a label applies from its `Signs`. `several` judges each label by itself, as `entity_types` needs.
 """
 
 from __future__ import annotations
@@ -25,10 +25,12 @@ from .open_scoring import Floats, Scoring, unit
 ONE, SEVERAL = "one", "several"
 CONSIDERED = 10
 """Labels whose probability is stated, at most."""
-UNCALIBRATED = {ONE: (1.0, 0.0, 0.5), SEVERAL: (0.0, 1.0, 0.0)}
+UNCALIBRATED = {ONE: (1.0, 0.0, 0.0, 0.5), SEVERAL: (0.0, 1.0, 0.0, 0.0)}
 """`OpenOptions.chance` of a head that has not been calibrated."""
 _KEPT_MATRICES = 8
 _LEAST = 0.02
+_UNLIKE = 0.5
+"""Cosine of two labels below which they are no rivals."""
 Doubles = NDArray[np.float64]
 
 
@@ -38,8 +40,8 @@ class OpenOptions:
 
     Attributes:
         kind: `one` or `several`.
-        chance: log-odds that a label applies, as weights of its log-share and of its score, and an offset; of
-            `several`, the first is 0.
+        chance: log-odds that a label applies, as weights of its `Signs` in their order, and an offset; of `several`,
+            the score alone counts.
         temperature: of the softmax of `one`.
         floor: least chance of the best label of `one`; below it no label fits.
         threshold: least chance of any other label, or of each of `several`.
@@ -51,7 +53,7 @@ class OpenOptions:
     """
 
     kind: str
-    chance: tuple[float, float, float]
+    chance: tuple[float, float, float, float]
     temperature: float = 1.0
     floor: float = 0.0
     threshold: float = 0.5
@@ -60,6 +62,11 @@ class OpenOptions:
     unsure: float = 0.5
     tokens: bool = False
     taught: tuple[str, ...] = ()
+
+    def chances(self, signs: Doubles) -> Doubles:
+        """The chance that each label applies, from its signs (..., 3)."""
+        odds = signs @ np.array(self.chance[:3]) + self.chance[3]
+        return np.asarray(1 / (1 + np.exp(-np.clip(odds, -30, 30))), np.float64)
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> OpenOptions:
@@ -70,7 +77,10 @@ class OpenOptions:
         """
         if values.get("kind") not in (ONE, SEVERAL):
             raise InputError("options.kind", f"is {values.get('kind')!r}", f"{ONE!r} or {SEVERAL!r}")
-        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
+        plain: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in values.items()
+        }
+        return cls(**plain)
 
 
 class OpenStudent:
@@ -86,7 +96,7 @@ class OpenStudent:
     def __init__(self, task: Task, adapter: str, scoring: Scoring, options: OpenOptions) -> None:
         self.task, self.adapter, self.scoring = task, adapter, scoring
         self.settings = replace(options, tokens=scoring.reads_tokens)
-        self._vocabularies: OrderedDict[tuple[int, int], _Vocabulary] = OrderedDict()
+        self._vocabularies: OrderedDict[tuple[int, int], Vocabulary] = OrderedDict()
 
     @classmethod
     def from_head(
@@ -127,10 +137,10 @@ class OpenStudent:
                 decided[place] = self._decision(row.astype(np.float64), vocabulary)
         return [decided[place] for place in range(len(items))]
 
-    def scores(self, items: Sequence[Item], encodings: Encodings) -> Floats:
-        """(N, L): how well each of the labels of the first item's candidates fits; for calibration and tests."""
+    def scores(self, items: Sequence[Item], encodings: Encodings) -> tuple[Floats, Vocabulary]:
+        """(N, L): how well each label fits items that share their candidates; for calibration."""
         vocabulary = self._vocabulary(items[0].candidates, encodings)
-        return self._scores([read(self.task, item) for item in items], vocabulary.vectors, encodings)
+        return self._scores([read(self.task, item) for item in items], vocabulary.vectors, encodings), vocabulary
 
     def _scores(self, readings: Sequence[Reading], labels: Vector, encodings: Encodings) -> Floats:
         reach = self.scoring.reach
@@ -149,54 +159,43 @@ class OpenStudent:
         sides = np.array([reading.side for reading in readings], np.int64)
         return self.scoring.scores(turns, before, known, sides, labels, tokens or None)
 
-    def _vocabulary(self, candidates: Candidates, encodings: Encodings) -> _Vocabulary:
+    def _vocabulary(self, candidates: Candidates, encodings: Encodings) -> Vocabulary:
         # A vocabulary holds its texts, so that their id cannot be taken by another object while it is kept.
         key = _identity(candidates)
         if key not in self._vocabularies:
             pooled = [one.pooled for one in encodings.texts(candidates.texts, self.adapter)]
-            self._vocabularies[key] = _Vocabulary(candidates, unit(np.stack(pooled)))
+            self._vocabularies[key] = Vocabulary(candidates, unit(np.stack(pooled)))
             while len(self._vocabularies) > _KEPT_MATRICES:
                 self._vocabularies.popitem(last=False)
         self._vocabularies.move_to_end(key)
         return self._vocabularies[key]
 
-    def _decision(self, scores: Doubles, vocabulary: _Vocabulary) -> Decision:
+    def _decision(self, scores: Doubles, vocabulary: Vocabulary) -> Decision:
         if self.settings.kind == ONE:
             return self._best(scores, vocabulary)
         options = self.settings
-        chances = self.chances(np.zeros_like(scores), scores)
+        chances = options.chances(alone(scores))
         chances[~vocabulary.fine] = 0.0
         order = [int(row) for row in np.argsort(-chances, kind="stable")[:CONSIDERED]]
         labels = [row for row in order if chances[row] >= options.threshold][: options.most]
         confidence = certainty(chances, options)
         return self._said(labels, {row: float(chances[row]) for row in order}, confidence, vocabulary)
 
-    def _best(self, scores: Doubles, vocabulary: _Vocabulary) -> Decision:
+    def _best(self, scores: Doubles, vocabulary: Vocabulary) -> Decision:
         options = self.settings
-        logs = np.full(len(scores), -np.inf)
-        logs[vocabulary.fine] = log_shares(scores[vocabulary.fine], options.temperature)
-        order = np.argsort(-logs, kind="stable")[: min(CONSIDERED, int(vocabulary.fine.sum()))]
-        chances = dict(zip(order.tolist(), self.chances(logs[order], scores[order]).tolist(), strict=True))
+        order, signs = vocabulary.signs(scores, options.temperature)
+        chances = dict(zip(order.tolist(), options.chances(signs).tolist(), strict=True))
         best = int(order[0])
         if chances[best] >= options.floor:
             others = [row for row in chances if row != best and chances[row] >= options.threshold]
             return self._said([best, *others][: options.most], chances, chances[best], vocabulary)
-        coarse = vocabulary.closest_coarse(logs)
-        if coarse is not None:
-            share, inside = coarse[1], vocabulary.under(coarse[0])
-            likely = float(self.chances(np.array([np.log(share)]), scores[inside].max(keepdims=True))[0])
-            if likely >= options.floor:
-                return self._said([coarse[0]], {coarse[0]: likely, **chances}, likely, vocabulary)
+        coarse = vocabulary.closest_coarse(scores, options.temperature)
+        if coarse is not None and (likely := float(options.chances(coarse[1]))) >= options.floor:
+            return self._said([coarse[0]], {coarse[0]: likely, **chances}, likely, vocabulary)
         return self._said([], chances, 1 - chances[best], vocabulary)
 
-    def chances(self, logs: Doubles, scores: Doubles) -> Doubles:
-        """The chance that each label applies, from its log-share and its score."""
-        share, score, offset = self.settings.chance
-        odds = offset + score * scores + (share * logs if share else 0.0)
-        return np.asarray(1 / (1 + np.exp(-np.clip(odds, -30, 30))), np.float64)
-
     def _said(
-        self, labels: Sequence[int], chances: Mapping[int, float], confidence: float, vocabulary: _Vocabulary
+        self, labels: Sequence[int], chances: Mapping[int, float], confidence: float, vocabulary: Vocabulary
     ) -> Decision:
         ids = vocabulary.ids
         return Decision(
@@ -208,32 +207,56 @@ class OpenStudent:
         )
 
 
-class _Vocabulary:
-    """The labels of one set of candidates. Where some are coarse, the others alone are chosen from."""
+class Vocabulary:
+    """The labels of one set of candidates. Where some are coarse, the others alone are chosen from.
+
+    Args:
+        candidates: with the signal `parent`, the row of each one's coarse label, where there are two levels.
+        vectors: (L, D), L2-normalised.
+    """
 
     def __init__(self, candidates: Candidates, vectors: Vector) -> None:
         self.texts, self.ids, self.vectors = candidates.texts, candidates.ids, vectors
-        parents = candidates.signals.get("parent", np.full(len(candidates), -1.0)).astype(np.int64)
-        self._parents = parents
-        self._coarse = np.unique(parents[parents >= 0])
+        self._parents = candidates.signals.get("parent", np.full(len(candidates), -1.0)).astype(np.int64)
+        self._coarse = np.unique(self._parents[self._parents >= 0])
         self.fine = np.ones(len(candidates), bool)
         self.fine[self._coarse] = False
 
-    def under(self, coarse: int) -> NDArray[np.int64]:
-        """Rows of the labels of a coarse one."""
-        return np.flatnonzero(self._parents == coarse)
+    def signs(self, scores: Doubles, temperature: float) -> tuple[NDArray[np.int64], Doubles]:
+        """The likeliest fine labels, best first, as rows (K,), and what speaks for each, (K, 3).
 
-    def closest_coarse(self, logs: Doubles) -> tuple[int, float] | None:
-        """The coarse label whose fine ones have most between them, with their share; None where there is none."""
-        shares = [float(np.exp(logs[self.under(row)]).sum()) for row in self._coarse]
-        return (int(self._coarse[int(np.argmax(shares))]), max(shares)) if shares else None
+        Signs of a label: the logarithm of its share of the softmax; its score; the logarithm of its share among its
+        rivals alone, which are labels of like meaning. A turn may well bear two labels that are unlike, hardly two
+        that are alike.
+        """
+        logs = self._logs(scores, temperature)
+        order = np.argsort(-logs, kind="stable")[: min(CONSIDERED, int(self.fine.sum()))]
+        near = self.vectors[order]
+        alike = np.clip((near @ near.T - _UNLIKE) / (1 - _UNLIKE), 0, 1)
+        shares = np.exp(logs[order])
+        among = shares / np.maximum(alike @ shares, 1e-30)
+        return order, np.stack([logs[order], scores[order], np.log(np.clip(among, 1e-30, 1))], axis=1)
+
+    def closest_coarse(self, scores: Doubles, temperature: float) -> tuple[int, Doubles] | None:
+        """The coarse label whose fine ones have most of the softmax between them, with its signs (3,); None without."""
+        if not len(self._coarse):
+            return None
+        shares = np.exp(self._logs(scores, temperature))
+        under = [np.flatnonzero(self._parents == row) for row in self._coarse]
+        own = np.array([shares[rows].sum() for rows in under])
+        best = int(own.argmax())
+        share = float(np.log(max(own[best], 1e-30)))
+        return int(self._coarse[best]), np.array([share, scores[under[best]].max(), share])
+
+    def _logs(self, scores: Doubles, temperature: float) -> Doubles:
+        scaled = np.where(self.fine, scores / temperature, -np.inf)
+        raised = scaled - scaled.max()
+        return np.asarray(raised - np.log(np.exp(raised).sum()), np.float64)
 
 
-def log_shares(scores: Doubles, temperature: float) -> Doubles:
-    """Log-softmax of (L,) or (N, L) scores."""
-    scaled = scores / temperature
-    top = scaled.max(axis=-1, keepdims=True)
-    return np.asarray(scaled - top - np.log(np.exp(scaled - top).sum(axis=-1, keepdims=True)), np.float64)
+def alone(scores: Doubles) -> Doubles:
+    """Scores (L,) as signs (L, 3) of labels that are judged each by itself."""
+    return np.stack([np.zeros_like(scores), scores, np.zeros_like(scores)], axis=1)
 
 
 def certainty(chances: Doubles, options: OpenOptions) -> float:

@@ -35,6 +35,8 @@ _SIGNALS: Mapping[str, float] = {
     "coherence": 1,
     "role_assistant": 0,
     "after_assistant": 1,
+    "words": 0,
+    "words_last": 0,
 }
 """Signals of candidates that come without any, as in a trace."""
 
@@ -95,9 +97,9 @@ class SequenceStudent:
         adapter: name of the adapter whose space the turns' vectors are in.
         matching, weigher: the head.
         options: `candidate_features`, `turn_features`: as the head was trained with; `views`: turns kept of a scope;
-            `temperature`: of the probabilities; `stay_bias` and `peer_stay_bias`: added to the score of the previous
-            scope before choosing (the second where people chat without an assistant), and `fresh_bias` to that of a new
-            one; not to probabilities. `unsure`: confidence below which a decision is marked so.
+            `temperature`: of the probabilities; `stay_bias` and `fresh_bias`: added to the scores of the previous scope
+            and of a new one before choosing, not to probabilities; `peer_temperature`, `peer_stay_bias`: the same where
+            people chat without an assistant; `unsure`: confidence below which a decision is marked so.
 
     Raises:
         InputError: another task, or features that this version does not compute.
@@ -114,7 +116,8 @@ class SequenceStudent:
                 raise InputError(f"options.{name}", "are not those of this version", "train the student again")
         self.task, self.adapter = task, adapter
         self._matching, self._weigher = matching, weigher
-        self._temperature, self._unsure = float(values["temperature"]), float(values["unsure"])
+        self._unsure = float(values["unsure"])
+        self._temperatures = (float(values["peer_temperature"]), float(values["temperature"]))
         self._biases = (float(values["peer_stay_bias"]), float(values["stay_bias"]))
         self._fresh_bias = float(values["fresh_bias"])
 
@@ -137,7 +140,8 @@ class SequenceStudent:
             "candidate_features": list(CANDIDATE),
             "turn_features": list(TURN),
             "views": list(VIEWS),
-            "temperature": self._temperature,
+            "temperature": self._temperatures[1],
+            "peer_temperature": self._temperatures[0],
             "stay_bias": self._biases[1],
             "peer_stay_bias": self._biases[0],
             "fresh_bias": self._fresh_bias,
@@ -172,7 +176,8 @@ class SequenceStudent:
         if signals["role_assistant"][0] and previous.any():
             return _inherit(ids, int(previous.argmax()))
         scores, chosen_by = self.scores(*features(item, self._matching))
-        shares = np.exp((scores - scores.max()) / self._temperature, dtype=np.float64)
+        warmth = self._temperatures[int(signals["after_assistant"][0])]
+        shares = np.exp((scores - scores.max()) / warmth, dtype=np.float64)
         shares /= shares.sum()
         best = int(chosen_by.argmax())
         confidence = float(shares[best])

@@ -29,8 +29,19 @@ recent turns, and the turn just before it where that is by a user too (people wh
 _MATCHED = (("assistant", "last_assistant"), ("user", "last_user"), ("opening", "opening"))
 _CUES = 7
 CANDIDATE = (
-    *("assistant", "user", "opening", "centroid", "recent_best", "recent_mean", "cosine_best", "cosine_centroid"),
-    *("assistant_lead", "user_lead", "topic_lead", "assistant_absent", "coherence"),
+    *(
+        "assistant",
+        "user",
+        "opening",
+        "centroid",
+        "whole",
+        "recent_best",
+        "recent_mean",
+        "cosine_best",
+        "cosine_centroid",
+    ),
+    *("words", "words_last", "words_lead", "words_last_lead"),
+    *("assistant_lead", "user_lead", "topic_lead", "whole_lead", "assistant_absent", "coherence"),
     *("previous", "previous_same", "previous_other", "previous_peer", "peer", "same_session", "other_session"),
     *("age", "rank", "gap", "size"),
 )
@@ -138,6 +149,7 @@ def _match(columns: _Columns, candidates: Candidates, query: Vector, keys: Float
     columns["assistant_absent"] = silent
     topic = keys[MAPS.index("topic")]
     columns["centroid"] = candidates.vectors @ topic
+    columns["whole"] = views["mean"] @ topic
     columns["cosine_centroid"] = candidates.vectors @ query
     both = np.stack([topic, query], axis=1)  # (D, 2)
     recent = np.stack([views[f"recent_{place}"] @ both for place in range(RECENT)])  # (RECENT, N, 2)
@@ -145,7 +157,12 @@ def _match(columns: _Columns, candidates: Candidates, query: Vector, keys: Float
     recent_or_low = np.where(filled[:, :, None], recent, -np.inf).max(axis=0)
     columns["recent_best"], columns["cosine_best"] = recent_or_low[:, 0], recent_or_low[:, 1]
     columns["recent_mean"] = recent[:, :, 0].sum(axis=0) / filled.sum(axis=0)
-    for lead, score in (("assistant_lead", "assistant"), ("user_lead", "user"), ("topic_lead", "recent_best")):
+    for lead, score in (
+        ("assistant_lead", "assistant"),
+        ("user_lead", "user"),
+        ("topic_lead", "recent_best"),
+        ("whole_lead", "whole"),
+    ):
         columns[lead] = _lead(columns[score])
     previous = candidates.signals["is_previous"]
     if not candidates.signals["after_assistant"][0]:
@@ -157,6 +174,9 @@ def _book(columns: _Columns, candidates: Candidates) -> None:
     signals = candidates.signals
     previous, same = signals["is_previous"], signals["same_session"]
     columns["coherence"] = signals["coherence"]
+    for name in ("words", "words_last"):
+        columns[name] = signals[name]
+        columns[f"{name}_lead"] = _lead(columns[name])
     columns["previous"] = previous
     columns["previous_same"], columns["previous_other"] = previous * (same == 1), previous * (same == 0)
     columns["same_session"], columns["other_session"] = same == 1, same == 0

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from intentmem.memory.errors import InputError
 from intentmem.memory.tasks import Space, Task
@@ -151,15 +152,15 @@ def shown(trace: Trace, rng: random.Random) -> list[int]:
     return sorted([*kept, *rng.sample(rest, _MOST_OFFERED - len(kept))])
 
 
-def target(trace: Trace, places: Sequence[int]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def target(trace: Trace, places: Sequence[int]) -> NDArray[np.float64]:
     """(K + 1,): the teacher's probabilities where it gives them, else its choice, smoothed; none last."""
     ids = [trace.options.ids[place] for place in places]
     given = np.array([*(trace.probabilities.get(id, 0.0) for id in ids), 0.0])
     if given.sum() > 0:
         given[-1] = max(0.0, 1 - sum(trace.probabilities.get(id, 0.0) for id in trace.options.ids))
-        return given / given.sum()
+        return np.asarray(given / given.sum(), np.float64)
     hard = np.array([*(float(id in trace.labels) for id in ids), float(not trace.labels)])
-    return (1 - _SMOOTHING) * hard + _SMOOTHING / len(hard)
+    return np.asarray((1 - _SMOOTHING) * hard + _SMOOTHING / len(hard), np.float64)
 
 
 def _head() -> nn.Module:

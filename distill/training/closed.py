@@ -109,7 +109,7 @@ class TextRecipe:
         wanted = torch.tensor(np.stack([row for _, row in rows]), dtype=torch.float32, device=logits.device)
         weights = torch.tensor(self._weights, dtype=torch.float32, device=logits.device)
         sizes = [len(names) for names in group_names(self.task)]
-        parts = zip(*(part.split(sizes, dim=-1) for part in (logits, wanted, weights)), strict=True)
+        parts = zip(*(torch.split(part, sizes, dim=-1) for part in (logits, wanted, weights)), strict=True)
         total = torch.zeros((), device=logits.device)
         for part, target, weight in parts:
             total = total - (target * weight * part.log_softmax(dim=-1)).sum(dim=-1).mean()

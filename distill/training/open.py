@@ -33,7 +33,7 @@ SHAPE = LoraShape(layers=4, dropout=0.0)
 _RATE, _HEAD_RATE = 1e-3, 2e-3
 _MANY = 1500
 _SLICES = 3
-_DEV, _CALIBRATION = 120, 240
+_DEV, _CALIBRATION = 80, 120
 _CANARIES, _CANARY_LABELS = 4, 8
 
 

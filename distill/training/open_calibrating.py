@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +13,11 @@ from intentmem.memory.errors import MissingExtraError
 from intentmem.memory.tasks import Candidates, Item
 
 from ..students.base import Encodings
-from ..students.open import ONE, OpenStudent, log_shares, together
+from ..students.open import ONE, OpenStudent, Vocabulary, alone, together
 from ..traces import LabelSet, Trace
 
 _FIRST = 3
+_BATCH = 256
 _LOST = 0.02
 _GRID = np.linspace(0.1, 0.9, 81)
 Doubles = NDArray[np.float64]
@@ -29,12 +30,10 @@ def calibrated(student: OpenStudent, traces: Sequence[Trace], encodings: Encodin
         MissingExtraError: scikit-learn is absent.
     """
     found = list(_scored(student, traces, encodings))
-    if not found:
+    applies = [one.applies for one in found]
+    if not found or not any(row.any() for row in applies):
         return student
-    scores = [row for row, _ in found]
-    applies = [gold for _, gold in found]
-    fit = _best_first if student.settings.kind == ONE else _each
-    return fit(student, scores, applies)
+    return (_best_first if student.settings.kind == ONE else _each)(student, found)
 
 
 def shared_items(traces: Sequence[Trace]) -> list[Item]:
@@ -49,10 +48,15 @@ def _candidates(options: LabelSet, made: dict[str, Candidates]) -> Candidates:
     return made[options.key]
 
 
-def _scored(
-    student: OpenStudent, traces: Sequence[Trace], encodings: Encodings
-) -> Iterator[tuple[Doubles, NDArray[np.bool_]]]:
-    """Scores (L,) of each trace, and which of the labels apply."""
+class _Asked(NamedTuple):
+    """One trace: scores (L,), which of the labels apply (L,) bool, and the vocabulary they are of."""
+
+    scores: Doubles
+    applies: NDArray[np.bool_]
+    vocabulary: Vocabulary
+
+
+def _scored(student: OpenStudent, traces: Sequence[Trace], encodings: Encodings) -> Iterator[_Asked]:
     by_offer: dict[str, list[int]] = {}
     for place, trace in enumerate(traces):
         if trace.options.ids:
@@ -60,53 +64,46 @@ def _scored(
     items = shared_items(traces)
     for places in by_offer.values():
         rows = {label: row for row, label in enumerate(traces[places[0]].options.ids)}
-        for start in range(0, len(places), 256):
-            batch = places[start : start + 256]
-            for place, row in zip(batch, student.scores([items[p] for p in batch], encodings), strict=True):
+        for start in range(0, len(places), _BATCH):
+            batch = places[start : start + _BATCH]
+            scores, vocabulary = student.scores([items[place] for place in batch], encodings)
+            for place, row in zip(batch, scores, strict=True):
                 applies = np.zeros(len(rows), bool)
                 applies[[rows[label] for label in traces[place].labels]] = True
-                yield np.asarray(row, np.float64), applies
+                yield _Asked(np.asarray(row, np.float64), applies, vocabulary)
 
 
-def _best_first(student: OpenStudent, scores: Sequence[Doubles], applies: Sequence[NDArray[np.bool_]]) -> OpenStudent:
+def _best_first(student: OpenStudent, asked: Sequence[_Asked]) -> OpenStudent:
     """Chances from the likeliest labels of each turn; the floor is one that few right answers fall below."""
-    logs = [log_shares(row, student.settings.temperature) for row in scores]
-    first = [np.argsort(-row, kind="stable")[:_FIRST] for row in logs]
-    pairs = [
-        (log[places], row[places], gold[places])
-        for log, row, gold, places in zip(logs, scores, applies, first, strict=True)
-    ]
-    features = np.stack([np.concatenate([log for log, _, _ in pairs]), np.concatenate([row for _, row, _ in pairs])])
-    right = np.concatenate([gold for _, _, gold in pairs])
+    likeliest = [one.vocabulary.signs(one.scores, student.settings.temperature) for one in asked]
+    signs = np.concatenate([found[:_FIRST] for _, found in likeliest])
+    right = np.concatenate([one.applies[rows[:_FIRST]] for one, (rows, _) in zip(asked, likeliest, strict=True)])
     if right.all() or not right.any():
         return student
-    weights, offset = _logistic(features.T, right)
-    fitted = _with(student, chance=(float(weights[0]), float(weights[1]), offset))
-    best = np.array([fitted.chances(log[:1], row[:1])[0] for log, row, _ in pairs])
-    sure = np.array([bool(gold[0]) for _, _, gold in pairs])
-    others = np.concatenate([fitted.chances(log[1:], row[1:]) for log, row, _ in pairs])
-    apply = np.concatenate([gold[1:] for _, _, gold in pairs])
+    fitted = _with(student, chance=_logistic(signs, right))
+    best = fitted.settings.chances(np.stack([found[0] for _, found in likeliest]))
+    sure = np.array([bool(one.applies[rows[0]]) for one, (rows, _) in zip(asked, likeliest, strict=True)])
     floor = float(np.quantile(best[sure], _LOST)) if sure.any() else 0.0
-    missed = int(sum(gold.sum() for gold in applies)) - int(apply.sum())
+    others = fitted.settings.chances(np.concatenate([found[1:] for _, found in likeliest]))
+    apply = np.concatenate([one.applies[rows[1:]] for one, (rows, _) in zip(asked, likeliest, strict=True)])
+    missed = int(sum(one.applies.sum() for one in asked)) - int(apply.sum())
     return _with(fitted, floor=floor, threshold=_best_threshold(others, apply, int(sure.sum()), len(best), missed))
 
 
-def _each(student: OpenStudent, scores: Sequence[Doubles], applies: Sequence[NDArray[np.bool_]]) -> OpenStudent:
+def _each(student: OpenStudent, asked: Sequence[_Asked]) -> OpenStudent:
     """Chances from all pairs of turn and label, the threshold for the best micro-F1, confidence in the whole set."""
-    flat, right = np.concatenate(list(scores)), np.concatenate(list(applies))
-    if right.all() or not right.any():
+    scores, right = np.concatenate([one.scores for one in asked]), np.concatenate([one.applies for one in asked])
+    if right.all():
         return student
-    weights, offset = _logistic(flat[:, None], right)
-    fitted = _with(student, chance=(0.0, float(weights[0]), offset))
-    chances = [fitted.chances(np.zeros_like(row), row) for row in scores]
+    slope, offset = _logistic(scores[:, None], right)
+    fitted = _with(student, chance=(0.0, slope, 0.0, offset))
+    chances = [fitted.settings.chances(alone(one.scores)) for one in asked]
     threshold = _best_threshold(np.concatenate(chances), right)
+    exact = np.array([bool(((row >= threshold) == one.applies).all()) for row, one in zip(chances, asked, strict=True)])
+    if exact.all() or not exact.any():
+        return _with(fitted, threshold=threshold)
     odds = np.array([together(row, threshold) for row in chances])
-    exact = np.array([bool(((row >= threshold) == gold).all()) for row, gold in zip(chances, applies, strict=True)])
-    certainty = (1.0, 0.0)
-    if exact.any() and not exact.all():
-        slope, shift = _logistic(odds[:, None], exact)
-        certainty = (float(slope[0]), shift)
-    return _with(fitted, threshold=threshold, certainty=certainty)
+    return _with(fitted, threshold=threshold, certainty=_logistic(odds[:, None], exact))
 
 
 def _best_threshold(
@@ -125,13 +122,14 @@ def _best_threshold(
     return float(max(_GRID, key=f1))
 
 
-def _logistic(features: Doubles, right: NDArray[np.bool_]) -> tuple[Doubles, float]:
+def _logistic(features: Doubles, right: NDArray[np.bool_]) -> tuple[float, ...]:
+    """Weights and offset of log-odds."""
     try:
         from sklearn.linear_model import LogisticRegression
     except ImportError as error:
         raise MissingExtraError("scikit-learn", "train") from error
     fitted: Any = LogisticRegression(C=100.0, max_iter=1000).fit(features, right)
-    return np.asarray(fitted.coef_[0], np.float64), float(fitted.intercept_[0])
+    return tuple(float(value) for value in (*fitted.coef_[0], fitted.intercept_[0]))
 
 
 def _with(student: OpenStudent, **options: Any) -> OpenStudent:

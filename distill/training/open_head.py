@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from intentmem.memory.types import Vector
+
 from ..students.open import SEVERAL
 from ..students.open_reading import UNKNOWN
 from ..students.open_scoring import Scoring
@@ -42,7 +44,6 @@ def new_head(dimension: int, reach: int, kind: str, seed: int) -> nn.ParameterDi
     def small(*shape: int) -> torch.Tensor:
         return (torch.rand(shape, generator=draw) * 2 - 1) * bound
 
-    several = kind == SEVERAL
     values = {
         "query": small(min(_RANK, dimension), dimension),
         "key": small(min(_RANK, dimension), dimension),
@@ -51,12 +52,10 @@ def new_head(dimension: int, reach: int, kind: str, seed: int) -> nn.ParameterDi
         "value": torch.eye(dimension) * _CONTEXT,
         "sides": torch.zeros(UNKNOWN, dimension),
         "log_scale": torch.tensor(math.log(_SCALE) / _GAIN),
+        "bias": torch.tensor(_BIAS / _GAIN),
     }
-    if several:
-        values |= {
-            "log_token_scale": torch.tensor(math.log(_TOKEN_SCALE) / _GAIN),
-            "bias": torch.tensor(_BIAS / _GAIN),
-        }
+    if kind == SEVERAL:
+        values["log_token_scale"] = torch.tensor(math.log(_TOKEN_SCALE) / _GAIN)
     return nn.ParameterDict({name: nn.Parameter(value) for name, value in values.items()})
 
 
@@ -69,7 +68,8 @@ def queries(head: nn.ParameterDict, side: Side) -> torch.Tensor:
     shares = torch.cat([fit, _GAIN * head["alone"].expand(len(fit), 1)], dim=1).softmax(dim=1)[:, :-1]
     mixed = side.turns + torch.einsum("nk,nkd->nd", shares, side.before) @ head["value"].T
     own = torch.cat([head["sides"], torch.zeros_like(head["sides"][:1])])
-    return torch.nn.functional.normalize(mixed + own[side.sides], dim=1)
+    found: torch.Tensor = torch.nn.functional.normalize(mixed + own[side.sides], dim=1)
+    return found
 
 
 def scored(
@@ -78,15 +78,16 @@ def scored(
     """(N, L) scores of unit queries (N, D), unit labels (L, D) and, of `several`, the tokens of each turn (T_i, D)."""
     import torch
 
-    found = (_GAIN * head["log_scale"]).exp() * (mixed @ labels.T)
+    found: torch.Tensor = (_GAIN * head["log_scale"]).exp() * (mixed @ labels.T) + _GAIN * head["bias"]
     if "log_token_scale" not in head:
         return found
     cosines = torch.nn.functional.normalize(torch.cat(list(tokens)), dim=1) @ labels.T
     owners = torch.repeat_interleave(torch.arange(len(tokens)), torch.tensor([len(one) for one in tokens]))
-    best = torch.full((len(tokens), len(labels)), -2.0, device=cosines.device)
     owners = owners.to(cosines.device)[:, None].expand(-1, len(labels))
-    best = best.scatter_reduce(0, owners, cosines, "amax", include_self=True)
-    return found + (_GAIN * head["log_token_scale"]).exp() * best + _GAIN * head["bias"]
+    least = torch.full((len(tokens), len(labels)), -2.0, device=cosines.device)
+    best = least.scatter_reduce(0, owners, cosines, "amax", include_self=True)
+    with_tokens: torch.Tensor = found + (_GAIN * head["log_token_scale"]).exp() * best
+    return with_tokens
 
 
 def scoring(head: nn.ParameterDict) -> Scoring:
@@ -95,8 +96,9 @@ def scoring(head: nn.ParameterDict) -> Scoring:
     scales = [
         math.exp(_GAIN * float(arrays.pop("log_scale"))),
         math.exp(_GAIN * float(arrays.pop("log_token_scale"))) if "log_token_scale" in arrays else 0.0,
-        _GAIN * float(arrays.pop("bias", 0.0)),
+        _GAIN * float(arrays.pop("bias")),
     ]
     arrays |= {name: _GAIN * arrays[name] for name in ("lag", "alone")}
-    halved = {name: np.float32(np.float16(value)) for name, value in arrays.items()}
-    return Scoring.of({**halved, "scales": np.array(scales, np.float32)})
+    stored: dict[str, Vector] = {name: value.astype(np.float16).astype(np.float32) for name, value in arrays.items()}
+    stored["scales"] = np.array(scales, np.float32)
+    return Scoring.of(stored)

@@ -28,6 +28,8 @@ REACH = 6
 """Texts before a turn that are read."""
 _FEWEST_TURNS, _MOST_TURNS, _STEPS = 12, 56, 20
 _LABELS_A_BATCH = {ONE: 18, SEVERAL: 8}
+_EACH = 0.3
+"""Weight of the decisions about single labels beside the softmax of `one`: they make scores comparable over turns."""
 _NO_CONTEXT, _FORGOTTEN, _FOREIGN = 0.08, 0.08, 0.08
 _KEPT_TEXTS = 20_000
 
@@ -115,7 +117,7 @@ class OpenRecipe:
         return [(name, one) for name, lesson in self.lessons.items() for one in lesson.examples.get(conversation, ())]
 
     def loss(self, batch: Batch) -> torch.Tensor:
-        """The sum over tasks: softmax over all labels for `one`, a decision about each label for `several`."""
+        """The sum over tasks: a decision about each label, and for `one` a softmax over all labels before that."""
         import torch
 
         if len(self.trunk) > _KEPT_TEXTS:
@@ -144,13 +146,15 @@ class OpenRecipe:
         for row, example in zip(wanted, examples, strict=True):
             row[list(example.positives)] = 1.0
         offered = self._offers[name][[example.offered for example in examples]]
-        if one.kind == ONE:
-            shares = found.masked_fill(~offered, -1e9).log_softmax(dim=1)
-            counts = wanted.sum(dim=1)
-            told = counts > 0
-            return -((shares * wanted).sum(dim=1)[told] / counts[told]).sum() / max(1, int(told.sum()))
         losses = torch.nn.functional.binary_cross_entropy_with_logits(found, wanted, reduction="none")
-        return (losses * offered).sum() / len(examples)
+        each = (losses * offered).sum() / len(examples)
+        if one.kind == SEVERAL:
+            return each
+        shares = found.masked_fill(~offered, -1e9).log_softmax(dim=1)
+        counts = wanted.sum(dim=1)
+        told = counts > 0
+        best = -((shares * wanted).sum(dim=1)[told] / counts[told]).sum() / max(1, int(told.sum()))
+        return best + _EACH * each
 
     def _chosen(self, name: str, examples: Sequence[Example]) -> list[int]:
         """Rows of the labels to encode anew: some that apply here, then others, up to a limit."""

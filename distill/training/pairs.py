@@ -83,10 +83,8 @@ class PairRecipe:
         weights = torch.from_numpy(self._weights).to(firsts.device)
         labelled = -(wanted * weights * logits.log_softmax(dim=-1)).sum(dim=-1).mean()
         gains = wanted @ torch.tensor(self._gains, dtype=torch.float32, device=firsts.device)
-        own = (
-            torch.tensor(owners, device=firsts.device)[None] == torch.arange(len(groups), device=firsts.device)[:, None]
-        )
-        return labelled + _LISTWISE * self._listwise(firsts, plain, seconds, own & (gains[None] > _USEFUL), gains)
+        owned = torch.tensor([[owner == row for owner in owners] for row in range(len(groups))], device=firsts.device)
+        return labelled + _LISTWISE * self._listwise(firsts, plain, seconds, owned & (gains[None] > _USEFUL), gains)
 
     def _listwise(
         self,
@@ -121,8 +119,8 @@ class PairRecipe:
             firsts, plain = self._firsts([first for first, _ in groups])
             for row, (_, pairs) in enumerate(groups):
                 seconds = torch.from_numpy(self._vectors[[second for _, second in pairs]]).to(firsts.device)
-                sides = (side[row].expand(len(pairs), -1) for side in (firsts, plain))
-                shares = self._logits(*sides, seconds).softmax(dim=-1).cpu().numpy()
+                first, bare = (side[row].expand(len(pairs), -1) for side in (firsts, plain))
+                shares = self._logits(first, bare, seconds).softmax(dim=-1).cpu().numpy()
                 gains = [self._gains[self._dev_labels[trace]] for trace, _ in pairs]
                 if any(gains) and len(gains) > 1:
                     found.append(ndcg(gains, (shares @ np.array(self._gains)).tolist()))

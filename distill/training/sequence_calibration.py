@@ -37,14 +37,16 @@ class Alone:
 def calibrated(student: SequenceStudent, matching: Matching, runs: Sequence[Run]) -> SequenceStudent:
     """The student with what `runs` say of its probabilities, and of when to leave a scope or open one.
 
-    Temperature: under gold history. The score of the previous scope where people chat: what tells shifts best. Where an
-    assistant takes part, it and the score of a new scope: what places whole trajectories best.
+    Temperatures: under gold history. The score of the previous scope where people chat: what tells shifts best. Where
+    an assistant takes part, it and the score of a new scope: what places whole trajectories best.
     """
     gathered = [case for run in runs for case in cases(student, matching, run, forced=True)]
     options = dict(student.options())
-    options["temperature"] = _temperature(student, gathered)
-    chats = [case for case in gathered if not case.turn[TURN.index("after_assistant")]]
+    chats, replies = _by_regime(gathered)
+    if replies:
+        options["temperature"] = _temperature(student, replies)
     if chats:
+        options["peer_temperature"] = _temperature(student, chats)
         options["peer_stay_bias"] = max(_BIASES, key=lambda bias: _shift_f1(student, chats, bias))
     served = [run for run in runs if any(step.role == "assistant" for step in run.steps)]
     if served:
@@ -53,6 +55,12 @@ def calibrated(student: SequenceStudent, matching: Matching, runs: Sequence[Run]
         ]
         options = max(trials, key=lambda trial: _placing(with_options(student, trial), served))
     return with_options(student, options)
+
+
+def _by_regime(gathered: Sequence[Case]) -> tuple[list[Case], list[Case]]:
+    """Turns after another user's, and turns after an assistant's."""
+    after = TURN.index("after_assistant")
+    return [case for case in gathered if not case.turn[after]], [case for case in gathered if case.turn[after]]
 
 
 def with_options(student: SequenceStudent, options: dict[str, object]) -> SequenceStudent:

@@ -42,6 +42,7 @@ DEFAULTS: Names = {
     "turn_features": TURN,
     "views": VIEWS,
     "temperature": 1.0,
+    "peer_temperature": 1.0,
     "stay_bias": 0.0,
     "peer_stay_bias": 0.0,
     "fresh_bias": 0.0,

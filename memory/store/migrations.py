@@ -164,7 +164,12 @@ ALTER TABLE state ADD COLUMN rival TEXT NOT NULL DEFAULT '';
 CREATE INDEX state_status ON state (namespace, status);
 """
 
-MIGRATIONS: tuple[str, ...] = (_DATA_MODEL, _MODEL_CALLS, _TRACES, _TURN_LABELS, _STATES)
+_RECORDED = """
+ALTER TABLE episode ADD COLUMN recorded INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX episode_unrecorded ON episode (namespace) WHERE closed = 1 AND recorded <= 0;
+"""
+
+MIGRATIONS: tuple[str, ...] = (_DATA_MODEL, _MODEL_CALLS, _TRACES, _TURN_LABELS, _STATES, _RECORDED)
 """SQL of version 1, 2, ...: append only."""
 
 

@@ -101,6 +101,43 @@ class Records:
             found |= {row["id"]: _record(row, places[row["id"]]) for row in rows}
         return found
 
+    def names(self, namespace: int, ids: Sequence[str]) -> dict[str, tuple[str, str, str]]:
+        """Entity, property and condition of records as they were written, by id."""
+        rows = self._database.read(
+            "SELECT id, entity, property, condition FROM record WHERE namespace = ?"
+            " AND id IN (SELECT value FROM json_each(?))",
+            (namespace, json.dumps(list(ids))),
+        )
+        return {row["id"]: (row["entity"], row["property"], row["condition"]) for row in rows}
+
+    def find(
+        self,
+        namespace: int,
+        entities: Sequence[str] | None = None,
+        properties: Sequence[str] | None = None,
+        turns: Sequence[str] | None = None,
+    ) -> list[str]:
+        """Ids of records in the order of their first evidence, of some entities' and properties' keys and turns."""
+        where, parameters = "", list[str]()
+        for column, wanted in (("r.entity_key", entities), ("r.property_key", properties), ("e.turn", turns)):
+            if wanted is not None:
+                where += f" AND {column} IN (SELECT value FROM json_each(?))"
+                parameters.append(json.dumps(list(wanted)))
+        rows = self._database.read(
+            "SELECT r.id FROM record r JOIN record_evidence e ON e.namespace = r.namespace AND e.record = r.id"
+            f" JOIN turn t ON t.namespace = e.namespace AND t.id = e.turn WHERE r.namespace = ?{where}"
+            " GROUP BY r.id ORDER BY min(t.row), min(e.first), r.id",
+            (namespace, *parameters),
+        )
+        return [row["id"] for row in rows]
+
+    def counts(self, namespace: int) -> dict[str, int]:
+        """Number of records by the name of their property."""
+        rows = self._database.read(
+            "SELECT property, count(*) AS n FROM record WHERE namespace = ? GROUP BY property", (namespace,)
+        )
+        return {row["property"]: row["n"] for row in rows}
+
     def _places(self, namespace: int, ids: Sequence[str]) -> dict[str, list[Evidence]]:
         marks = ",".join("?" * len(ids))
         places: dict[str, list[Evidence]] = defaultdict(list)

@@ -82,14 +82,14 @@ class StateTable:
 
     def states(self, namespace: int, key: StateKey, versions: Sequence[Version]) -> list[State]:
         """Versions as states, with the names that their records use."""
-        named = self._records.get(namespace, [version.record for version in versions])
+        named = self._records.names(namespace, [version.record for version in versions])
         ids = {version.record: version.identity(key.text()) for version in versions if version.status != "pending"}
         return [
             State(
                 id=version.identity(key.text()),
-                entity=named[version.record].entity,
-                property=named[version.record].property,
-                condition=named[version.record].condition,
+                entity=named[version.record][0],
+                property=named[version.record][1],
+                condition=named[version.record][2],
                 version=number,
                 value=version.value,
                 status=version.status,

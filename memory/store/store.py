@@ -20,6 +20,7 @@ from ..types import Reference, Turn
 from .calls import ModelCalls
 from .database import Database
 from .embeddings import Embeddings
+from .episodes import Episodes
 from .labels import Labels
 from .lexical import LexicalIndex, fold, terms
 from .namespaces import Namespaces
@@ -64,6 +65,7 @@ class Store:
         self.calls = ModelCalls(self.database)
         self.traces = TraceRows(self.database)
         self.turn_labels = TurnLabels(self.database)
+        self.episodes = Episodes(self.database)
         self.embeddings = Embeddings(self.database, self.namespaces, folder / "indexes")
         self._guard = threading.Lock()
         self._working: dict[int, threading.Lock] = {}

@@ -5,13 +5,14 @@ text.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from ..types import Mention, Reference, Snippet, Turn
+from ..types import Mention, Record, Reference, Snippet, Turn
 from .dates import DateSpan, find_dates
 from .languages import sentences
 from .mentions import mentions_of
 from .naming import label_name, scope_name
+from .record_rules import read_records
 from .references import resolve
 from .sentences import central, key_phrases, summary_of
 
@@ -81,6 +82,14 @@ class ExtractiveWriter:
         """
         chosen = central([turn.text for turn in turns], 1 if len(turns) < 3 else 2 if len(turns) < 8 else 3)
         return " ".join(f"{turns[i].speaker or turns[i].role}: {sentence[:300]}" for i, sentence in chosen)
+
+    def records(self, turns: Sequence[Turn], snippets: Mapping[str, Snippet]) -> tuple[Record, ...]:
+        """Typed values, names and plain statements of an episode, each verbatim at its place; see `record_rules`."""
+        return read_records(turns, snippets)
+
+    def unsupported(self, turns: Sequence[Turn]) -> int:
+        """None: a record is made of the words of its turn."""
+        return 0
 
 
 def insert(text: str, references: Sequence[Reference]) -> str:

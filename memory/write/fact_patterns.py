@@ -1,4 +1,4 @@
-"""Sentences that state a fact outright: "my X is Y", "X costs Y", "the X of Y is Z", "I live in X" (EnSIMem, section 3).
+"""Sentences that state a fact outright: "my X is Y", "the X of Y is Z", "I live in X" (EnSIMem, section 3).
 
 English. A value ends where its clause does; one that is too long to be a value, or no more than a pronoun or an
 adjective of judgement, is none.
@@ -29,17 +29,25 @@ class Fact:
 
 _NOUN = r"(?:[a-z][a-z-]*(?:['’]s)? ){0,2}?[a-z][a-z-]*"
 _BE = r"(?: is|['’]s| are| was)(?: now| currently| called| named)*"
-_MY = re.compile(rf"\bmy (?P<property>{_NOUN}){_BE} (?P<value>\S.*)")
+_MY = re.compile(rf"\bmy (?P<property>{_NOUN}){_BE} (?=(?P<value>\S.*))")
 _OF = re.compile(
-    rf"\bthe (?P<property>{_NOUN}) (?:of|for|at) (?:the )?(?P<entity>[A-Z][\w'’&-]*(?: (?:of |the |de |and )?[A-Z0-9][\w'’&-]*)*)"
-    r" (?:is|are|was|will be) (?P<value>\S.*)"
+    rf"\b[Tt]he (?P<property>{_NOUN}) (?:of|for|at) (?:the )?(?P<entity>[A-Z][\w'’&-]*"
+    r"(?: (?:of |the |de |and )?[A-Z0-9][\w'’&-]*)*)"
+    r" (?:is|are|was|will be) (?=(?P<value>\S.*))"
 )
 _POSSESSIVE = re.compile(
-    rf"\b(?P<entity>[A-Z][\w&-]*(?: [A-Z0-9][\w&-]*)*)['’]s (?P<property>{_NOUN}) (?:is|are|was|will be) (?P<value>\S.*)"
+    rf"\b(?P<entity>[A-Z][\w&-]*(?: [A-Z0-9][\w&-]*)*)['’]s (?P<property>{_NOUN})"
+    r" (?:is|are|was|will be) (?=(?P<value>\S.*))"
 )
 _ADVERB = r"(?:(?:now|currently|still|also|just|recently|usually|really|mostly|always) )?"
 _SELF_VERBS = tuple(
-    (re.compile(rf"\b(?:I|we|I['’]m|I['’]ve|we['’]ve|I am|I have|we have) ?{_ADVERB}{verb} (?P<value>\S.*)", re.I), name, relation)
+    (
+        re.compile(
+            rf"\b(?:I|we|I['’]m|I['’]ve|we['’]ve|I am|I have|we have) ?{_ADVERB}{verb} (?=(?P<value>\S.*))", re.I
+        ),
+        name,
+        relation,
+    )
     for verb, name, relation in (
         (r"(?:live|living|reside|based) in", "residence", True),
         (r"(?:moved|relocated) (?:from [A-Z]\w+(?: [A-Z]\w+)* )?to", "residence", True),
@@ -58,18 +66,23 @@ _SELF_VERBS = tuple(
 )
 _NAMED = re.compile(
     r"\b(?:I|we) (?:have|own|had|adopted|got|bought) (?:an?|my|our|two|three) (?:[a-z-]+ ){0,2}?(?P<property>[a-z-]+)"
-    r",? (?:called|named|whose name is) (?P<value>[A-Z].*)"
+    r",? (?:called|named|whose name is) (?=(?P<value>[A-Z].*))"
 )
 _HAS_NOT = re.compile(r"\bnot? |n['’]t |\bnever ")
 _END = re.compile(
-    r"[,;:!?()\n—–]|\.(?=\s|$)| - | (?:and|but|because|so|since|when|which|that|if|though|although|while|who|where|than|then"
-    r"|these days|now|right now|at the moment|anymore|any more|as well|too|already|instead|again|please|thanks|for|with|after"
-    r"|before|until|till|as|from|by|last|this|next)(?= |[.,!?]|$)",
+    r"[,;:!?()\n—–]|\.(?=\s|$)| - | (?:and|but|because|so|since|when|which|that|if|though|although|while|who|where"
+    r"|than|then|these days|now|right now|at the moment|anymore|any more|as well|too|already|instead|again|please"
+    r"|thanks"
+    r"|for|with|after|before|until|till|as|from|by|last|this|next)(?= |[.,!?]|$)",
     re.IGNORECASE,
 )
 _MOST_WORDS = 6
+_OPENERS = frozenset(("a", "an", "the", "my", "near", "in", "at", "on", "one"))
+"""Function words that a value may begin with."""
 _PLACES = frozenset(("residence", "birthplace", "hometown", "origin", "employer", "spouse", "education", "language"))
-_PRONOUN = re.compile(r"(?:the |a |an )?(?:one|ones|it|this|that|same|here|there|home|me|you|him|her|them|us|everyone)$")
+_PRONOUN = re.compile(
+    r"(?:the |a |an )?(?:one|ones|it|this|that|same|here|there|home|me|you|him|her|them|us|everyone)$"
+)
 _VERB_LIKE = re.compile(r"(?:\w+ing|going|gonna|not|n't|\w+ed)\b")
 _SPLIT_VERBS = re.compile(r"\b(?:if|whether|what|how|suppose|imagine|wish|think)\b")
 
@@ -119,9 +132,14 @@ def _fact(
             start += len(article)
     value = lower_ascii(text[start:end])
     words = value.split()
-    if not words or len(words) > _MOST_WORDS or (capitalised and not text[start].isupper()):
+    if (
+        not words
+        or words[0] in FUNCTION_WORDS - _OPENERS
+        or len(words) > _MOST_WORDS
+        or (capitalised and not text[start].isupper())
+    ):
         return
-    if words[0] in COMMON_ADJECTIVES and len(words) == 1 or _VERB_LIKE.match(value) or _PRONOUN.fullmatch(value):
+    if (words[0] in COMMON_ADJECTIVES and len(words) == 1) or _VERB_LIKE.match(value) or _PRONOUN.fullmatch(value):
         return
     if FUNCTION_WORDS.issuperset(words) or (_HAS_NOT.search(match[0][: match.start("value") - match.start()])):
         return

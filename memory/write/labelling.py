@@ -262,6 +262,15 @@ class Labeller:
             block.episodes.append(replace(episode, summary=summary or episode.summary, closed=True))
         block.seconds["summarise"] += time.perf_counter() - started
 
+    def closed(self, state: NamespaceState) -> list[Episode]:
+        """The open episodes of a namespace, worded and closed; nothing is written here."""
+        block = Block()
+        for episode in state.episodes.values():
+            span = self._store.turns.span(state.namespace, episode.trajectory, episode.first_seq, episode.last_seq)
+            block.closing.append((episode, span))
+        self._summarise(block)
+        return block.episodes
+
     def _observe(
         self, state: NamespaceState, turn: Turn, vector: Vector, event: Decision, types: Decision, block: Block
     ) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 from .claim_clauses import Clause, clause_of
 from .claim_cues import CHANGED, cue, read_change
@@ -207,6 +208,7 @@ _ABOUT_WISHES = frozenset(
 _DOUBTS_IN_WISHES = frozenset((Modality.PLANNED, Modality.DESIRED))
 
 
+@lru_cache(maxsize=512)
 def read_claim(text: str, start: int, end: int, property_name: str = "") -> Reading:
     """Read what a text says about the value at `text[start:end]`.
 

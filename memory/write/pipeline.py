@@ -19,16 +19,16 @@ from ..types import Turn, Vector
 from .labelers import Labeler, Labelers
 from .labelling import Labeller
 from .lexicon import Lexicon
+from .recording import FAILURES, Recorder
 from .space import ScopeSpace
 from .state import States
+from .states import StateReducer
 
 BLOCK = 256
 """Turns embedded and written together; more would hold results back, fewer would pad the encoder's batches."""
 MAX_ATTEMPTS = 3
 _REWORDED = 20
 """Turns, the latest ones, from which the gist of a scope is worded anew."""
-_FAILURES = (IntentMemError, ArithmeticError, LookupError, OSError, RuntimeError, TypeError, ValueError)
-
 
 Batch = list[tuple[Operation, list[Turn]]]
 _log = logging.getLogger(__name__)
@@ -70,6 +70,7 @@ class Pipeline:
         self._writer = writer
         self._payer = payer
         self.labelers = Labelers(store, labelers)
+        self.recorder = Recorder(store, writer, StateReducer(store, decider), self.lexicon)
         self._labeller = Labeller(store, embedder, decider, writer, self._states, self.lexicon, foreseer, self.labelers)
 
     def run(self, namespace: int, on_progress: Callable[[Progress], None] | None = None) -> int:
@@ -82,6 +83,8 @@ class Pipeline:
             while True:
                 removals = self._store.namespaces.removals(namespace)
                 waiting = self._store.operations.unfinished(MAX_ATTEMPTS, namespace)
+                # Of an earlier run, whose labels are written and whose records are not.
+                self._record(namespace, [op for op in waiting if op.done_row >= op.last_row], tried)
                 batch = self._batch(namespace, [op for op in waiting if op.id not in tried])
                 if not batch:
                     return done
@@ -96,12 +99,54 @@ class Pipeline:
     def _work(self, namespace: int, batch: Batch, removals: int, tried: set[str]) -> int:
         """Turns done of a batch; operations that failed are added to `tried`."""
         if self._attempt(namespace, batch, removals):
+            self._record(namespace, [operation for operation, _ in batch], tried)
             return sum(len(turns) for _, turns in batch)
         if len(batch) == 1:
             tried.add(batch[0][0].id)
             return 0
         # One bad write must not hold up its neighbours: each of them alone.
         return sum(self._work(namespace, [part], removals, tried) for part in batch)
+
+    def _record(self, namespace: int, operations: Sequence[Operation], tried: set[str]) -> list[str]:
+        """Records of the episodes that have closed. Where one fails, the operations do, and the reasons come back."""
+        payer, first = self._payer, operations[0].id if operations else ""
+        with payer.paying(namespace, first, background=True) if payer is not None else nullcontext():
+            reasons = self.recorder.catch_up(namespace, first, tried)
+        if reasons and operations:
+            tried.update(operation.id for operation in operations)
+            with self._store.database.write() as connection:
+                for operation in operations:
+                    self._store.operations.fail(connection, operation.id, reasons[0])
+        return reasons
+
+    def close_episodes(self, namespace: int) -> int:
+        """Close the episodes that are open, with summaries and records; returns how many were closed.
+
+        Raises:
+            IntentMemError: the writer failed on a summary, and none is closed; or on records, which `run` tries again.
+        """
+        with self._store.working(namespace):
+            while (closed := self._closed(namespace)) is None:
+                self._states.forget(namespace)
+            if reasons := self._record(namespace, [], set()):
+                raise IntentMemError(f"{len(reasons)} episodes have no records: {reasons[0]}")
+        return closed
+
+    def _closed(self, namespace: int) -> int | None:
+        """Number of open episodes closed; None where turns were removed meanwhile, and nothing was written."""
+        removals, payer = self._store.namespaces.removals(namespace), self._payer
+        state = self._states.current(namespace)
+        with payer.paying(namespace, background=True) if payer is not None else nullcontext():
+            episodes = self._labeller.closed(state)
+        try:
+            with self._store.database.write() as connection:
+                self._check(namespace, removals)
+                for episode in episodes:
+                    self._store.labels.put_episode(connection, namespace, episode, self._writer.name)
+        except _Overtaken:
+            return None
+        state.episodes.clear()
+        return len(episodes)
 
     def reembed(self, namespace: int, on_progress: Callable[[Progress], None] | None = None) -> int:
         """Encode a namespace with the present embedder; returns the number of vectors made.
@@ -152,7 +197,7 @@ class Pipeline:
         """
         try:
             self._reworded(namespace, scopes)
-        except _FAILURES as error:
+        except FAILURES as error:
             _log.warning("scopes could not be worded anew: %s", error)
 
     def _reworded(self, namespace: int, scopes: Sequence[str]) -> None:
@@ -199,7 +244,7 @@ class Pipeline:
             return True
         except _Overtaken:
             raise
-        except _FAILURES as error:
+        except FAILURES as error:
             self._states.forget(namespace)
             _log.warning("labelling failed, the turns stay searchable by their words: %s", error)
             with self._store.database.write() as connection:

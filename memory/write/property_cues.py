@@ -9,6 +9,11 @@ import re
 
 from .value_spans import ValueKind
 
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 _ROLES = re.compile(
     r"\b(?:(?P<departure>depart\w*|leav(?:e|es|ing)\b|sets? (?:off|out)|tak(?:e|es|ing) off|outbound|outgoing)"
     r"|(?P<arrival>arriv\w*|land(?:s|ing)?\b|(?:gets?|getting) (?:in|there)\b)"
@@ -41,15 +46,19 @@ _WHICH = re.compile(
     r"\b(?:what|which)(?:['’]s| is| are| was)?(?: the| your| their| its| his| her)? "
     r"(?P<noun>(?:(?:type|kind|sort|name) of (?:the |an? )?)?[a-z]+)"
 )
-_NOT_PROPERTIES = frozenset(
-    "about are can could did do does else for i if in is it kind like me more of on one other sort that the there they "
-    "this type was we will would you your thing things option options information details name".split()
+_NOT_PROPERTIES = _words(
+    """
+    about are can could did do does else for i if in is it kind like me more of on one other sort that the there they
+    this type was we will would you your thing things option options information details name
+    """
 )
 _MADE = re.compile(
-    r"(?:(?P<director>directed)|(?P<author>written|authored)|(?P<cast>starring|acted)|(?P<album>(?:from|on|in) the album)"
+    r"(?:(?P<director>directed)|(?P<author>written|authored)|(?P<cast>starring|acted)|"
+    r"(?P<album>(?:from|on|in) the album)"
     r"|(?P<artist>(?:sung|performed|song|songs|music|track|tracks|album|something|anything)(?: by)?))(?: by)? $"
 )
 _REACH = 90
+"""Characters before a value that may say which it is."""
 
 
 def time_property(kind: ValueKind, before: str, after: str, question: str) -> str:
@@ -129,6 +138,8 @@ def asked_property(question: str) -> str:
     found = {match["noun"].split()[-1] for match in _WHICH.finditer(question)} - _NOT_PROPERTIES
     if re.search(r"\bwhere\b", question):
         leaving = re.search(r"\b(?:from|leaving|departing|coming|starting)\b", question)
-        going = re.search(r"\b(?:to|going|heading|headed|travell?ing|destination)\b(?! (?:look|search|find|leave))", question)
+        going = re.search(
+            r"\b(?:to|going|heading|headed|travell?ing|destination)\b(?! (?:look|search|find|leave))", question
+        )
         found.add("" if leaving and going else "origin" if leaving else "destination" if going else "location")
     return found.pop() if len(found) == 1 else ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..types import Evidence, Mention, Record, Reference, Snippet, Turn
@@ -23,14 +23,35 @@ _PEOPLE = PERSON_NOUNS | {"person", "doctor", "dentist"}
 _KIND = re.compile(r"[a-z]+")
 _KINDS = CLASS_NOUNS | {"flight", "ticket", "reservation", "appointment", "room", "table", "trip", "meeting", "house"}
 _SORT = re.compile(
-    r"\b(?P<value>[A-Z][a-z]+(?:ian|ean|ese|ish|can)|French|Greek|Thai|Indian) (?=(?:food|cuisine|restaurants?|dishes|place)\b)"
+    r"\b(?P<value>[A-Z][a-z]+(?:ian|ean|ese|ish|can)"
+    r"|French|Greek|Thai|Indian) (?=(?:food|cuisine|restaurants?|dishes|place)\b)"
 )
 _OFFERED = re.compile(
     r"\b(?:how about|what about|recommend|suggest|found(?: you)?|there(?: is|['’]s)|it is|it['’]s|called|named|titled|"
-    r"name (?:is|of)|try|is playing|play|watch|see|listen to|tickets? (?:for|to)|reservation (?:at|for)|like|heard of)"
-    r"(?: an?| the)?(?: \w+)? $"
+    r"name (?:is|of)|try|is playing|play|watch|see|listen to|tickets? (?:for|to)|heard of|think (?:about|of)|"
+    r"say (?:about|to)|confirm)(?: an?| the)?(?: \w+)? $"
+    r"|\b(?:reserv\w+|tables?|rooms?|appointments?|stay\w*)\b.{0,30}\b(?:at|with)(?: the)? $"
 )
-_SAID_OF_IT = re.compile(r"\"? (?:is|has|by|was|plays|directed|starring|which|from the album|in [A-Z])\b")
+_SAID_OF_IT = re.compile(
+    r"\"? (?:is|has|by|was|plays|directed|starring|which|from the album|sounds?|looks?|in [A-Z])\b"
+)
+_LISTED = re.compile(r",? ?(?:and|or|,) (?:the )?$")
+_DENIES = re.compile(r"\b(?:not|never|no)\b|n['’]t\b")
+_COUNTED = re.compile(r"\d+ \w+s\b")
+_STANDS_AT = re.compile(r"\b(?:in|at|from|to|near|into|around)(?: the)? $")
+_GOES_ON = re.compile(
+    r"(?: (?:city|creek|beach|springs|valley|hills|island|islands|county)\b|(?<=[A-Z]\.[A-Z])\.|, [A-Z][A-Za-z]+\b)+"
+)
+_THANKS = re.compile(r"\b(?:help|assist\w*|anything|nothing|all|else|day)\b")
+_ASKS = re.compile(r"(?:^|, |\b(?:and|so|ok|okay|sure) )(?:in |at |from |to |on |for )?(?:what|which|where|when|how)\b")
+_MAKERS = {
+    "song": "artist",
+    "album": "artist",
+    "music": "artist",
+    "book": "author",
+    "novel": "author",
+    "movie": "director",
+} | {"film": "director"}
 _POLITE = re.compile(
     r"^\W*(?:(?:yes|yeah|no|ok|okay|sure|please|well|actually|thanks|hi|hello|um|great|i think|i would like|i'd like|"
     r"i want|i prefer|i need|make it|let's say|let's do|can you|could you|do|try|check|search|look)\W+)*"
@@ -47,6 +68,7 @@ class _Focus:
     thing: tuple[str, str] | None = None
     kind: str = ""
     question: str = ""
+    appointment: bool = False
 
 
 @dataclass(slots=True)
@@ -83,7 +105,7 @@ def read_records(turns: Sequence[Turn], snippets: Mapping[str, Snippet]) -> tupl
     for turn in turns:
         snippet = snippets.get(turn.id)
         mentions = snippet.mentions if snippet else ()
-        things = [m for m in mentions if _is_thing(m, turn.text)]
+        things = _things(mentions, turn.text, focus)
         references = [r for r in snippet.references if r.kind != "date"] if snippet else []
         reading = _Reading(turn, lower_ascii(turn.text), sentences(turn.text), things, references)
         _read(reading, mentions, focus)
@@ -100,7 +122,9 @@ def _read(reading: _Reading, mentions: Sequence[Mention], focus: _Focus) -> None
                  first + fact.start, first + fact.end, "observed", fact.relation)  # fmt: skip
     for span in find_values(text):
         before, after = reading.around(span.start, span.end)
-        if name := _property(span, before, after, focus.question):
+        if text[span.start : span.end].casefold() == "today" and _THANKS.search(before + after):
+            continue
+        if name := _property(span, before, after, focus):
             _add_of(reading, focus, name, span.start, span.end)
     for mention in mentions:
         _name(reading, mention, focus)
@@ -110,28 +134,38 @@ def _read(reading: _Reading, mentions: Sequence[Mention], focus: _Focus) -> None
         _fragment(reading, focus)
 
 
-def _property(span: ValueSpan, before: str, after: str, question: str) -> str:
-    read = time_property if span.kind in ("date", "time") else measure_property
-    return read(span.kind, before, after, question)
+def _property(span: ValueSpan, before: str, after: str, focus: _Focus) -> str:
+    if span.kind not in ("date", "time"):
+        return measure_property(span.kind, before, after, focus.question)
+    name = time_property(span.kind, before, after, focus.question)
+    return f"appointment {name}" if name == span.kind and focus.appointment else name
 
 
 def _name(reading: _Reading, mention: Mention, focus: _Focus) -> None:
     before, _ = reading.around(mention.start, mention.end)
+    kind = mention.entity_type or ""
     if mention in reading.things:
-        kind = mention.entity_type or ""
+        kind = kind if kind not in ("", LOCATION) else focus.kind if focus.kind in CLASS_NOUNS else ""
         _add(reading, mention.name, _entity_type(kind), f"{kind} name".strip(), mention.start, mention.end, "observed")
-        return
-    if made := maker_property(before):
+    elif made := _made(reading, before, mention.start, focus):
         _add_of(reading, focus, made, mention.start, mention.end, relation=True)
-    elif mention.entity_type in (None, LOCATION):
-        name = place_property(before, False, focus.question)
-        if name:
-            _add_of(reading, focus, name, mention.start, _place_end(reading.turn.text, mention.end), relation=True)
+    elif (kind in ("", LOCATION) or kind in PLACE_NOUNS) and (
+        name := place_property(before, kind in PLACE_NOUNS, focus.question)
+    ):
+        _add_of(reading, focus, name, mention.start, _place_end(reading.turn.text, mention.end), relation=True)
+
+
+def _made(reading: _Reading, before: str, start: int, focus: _Focus) -> str:
+    """What a name is that stands after "by": said outright, or by the kind of work named right before."""
+    work = next((m for m in reading.things if 0 <= start - m.end <= 5), None)
+    if work is not None and before.endswith(" by "):
+        return _MAKERS.get(work.entity_type or focus.kind, "")
+    return maker_property(before)
 
 
 def _place_end(text: str, end: int) -> int:
-    """A place goes on with the region it lies in: "London, England", "Seattle, WA"."""
-    match = re.compile(r", [A-Z][A-Za-z]+\b").match(text, end)
+    """A place goes on with the region it lies in, or a word for what it is: "London, England", "Foster city"."""
+    match = _GOES_ON.match(text, end)
     return match.end() if match else end
 
 
@@ -140,20 +174,34 @@ def _fragment(reading: _Reading, focus: _Focus) -> None:
     name = asked_property(focus.question)
     start, end = _POLITE.match(reading.lowered).end(), _TAIL.search(reading.lowered).start()  # type: ignore[union-attr]
     words = reading.lowered[start:end].split()
-    if name and 0 < len(words) <= _MOST_WORDS and not FUNCTION_WORDS & set(words):
-        if re.fullmatch(r"[\w .'’&-]+", reading.turn.text[start:end]):
-            _add_of(reading, focus, name, start, end)
+    plain = re.fullmatch(r"[\w .'’&-]+", reading.turn.text[start:end])
+    if name and plain and 0 < len(words) <= _MOST_WORDS and not FUNCTION_WORDS & set(words):
+        _add_of(reading, focus, name, start, end)
 
 
-def _is_thing(mention: Mention, text: str) -> bool:
-    """Whether a name is what is talked about, rather than a place or a person that something is said of."""
+def _things(mentions: Sequence[Mention], text: str, focus: _Focus) -> list[Mention]:
+    """Names of what is talked about, rather than of a place or a person that something is said of."""
+    found: list[Mention] = []
+    for mention in mentions:
+        before = lower_ascii(text[max(0, mention.start - 60) : mention.start])
+        listed = (
+            bool(found)
+            and mention.start - found[-1].end <= 6
+            and bool(_LISTED.fullmatch(before[-(mention.start - found[-1].end) :]))
+        )
+        if listed or _is_thing(mention, text, before, bool(found or focus.thing)):
+            found.append(mention)
+    return found
+
+
+def _is_thing(mention: Mention, text: str, before: str, spoken_of: bool) -> bool:
     kind = mention.entity_type
-    if kind not in (None, LOCATION, "address"):
-        return True
-    if kind is not None:
+    if kind == "address" or len(mention.name) < 3 or _COUNTED.match(mention.name):
         return False
-    before = lower_ascii(text[max(0, mention.start - 40) : mention.start])
-    return bool(_OFFERED.search(before) or (not before.strip() and _SAID_OF_IT.match(text, mention.end)))
+    offered = bool(_OFFERED.search(before))
+    if kind not in (None, LOCATION):
+        return offered or not (spoken_of and kind in PLACE_NOUNS and _STANDS_AT.search(before))
+    return kind is None and (offered or (not before.strip() and bool(_SAID_OF_IT.match(text, mention.end))))
 
 
 def _entity_type(kind: str) -> str:
@@ -162,15 +210,15 @@ def _entity_type(kind: str) -> str:
     return "place" if kind in PLACE_NOUNS else "object" if kind in CLASS_NOUNS else "other"
 
 
-def _add_of(
-    reading: _Reading, focus: _Focus, name: str, start: int, end: int, relation: bool = False
-) -> None:
+def _add_of(reading: _Reading, focus: _Focus, name: str, start: int, end: int, relation: bool = False) -> None:
     """Add a record of what the turn speaks of at a place; none where nothing is spoken of."""
     thing = _thing_at(reading, start) or focus.thing
     if thing is not None:
         _add(reading, *thing, name, start, end, "observed", relation)
         return
     if reading.turn.role == "user":
+        if _DENIES.search(reading.around(start, end)[0]):
+            return
         # Nothing has been named yet: it is what the user asks for, which is no fact about him.
         _add(reading, SELF, "person", name, start, end, "desired", relation)
     elif kind := _kind(reading.lowered) or focus.kind:
@@ -184,7 +232,7 @@ def _thing_at(reading: _Reading, at: int) -> tuple[str, str] | None:
     meant = [r for r in reading.references if r.end <= at]
     if meant:
         return meant[-1].target, "other"
-    first, last = reading.sentence(at)
+    _first, last = reading.sentence(at)
     after = next((m for m in reading.things if at < m.start < last), None)
     return (after.name, _entity_type(after.entity_type or "")) if after else None
 
@@ -195,7 +243,14 @@ def _kind(lowered: str) -> str:
 
 
 def _add(
-    reading: _Reading, entity: str, entity_type: str, name: str, start: int, end: int, modality: str, relation: bool = False
+    reading: _Reading,
+    entity: str,
+    entity_type: str,
+    name: str,
+    start: int,
+    end: int,
+    modality: str,
+    relation: bool = False,
 ) -> None:
     if any(start < last and first < end for first, last in reading.taken):
         return
@@ -224,5 +279,6 @@ def _follow(reading: _Reading, focus: _Focus) -> None:
     elif reading.references:
         focus.thing = (reading.references[-1].target, "other")
     focus.kind = _kind(reading.lowered) or focus.kind
-    asked = [reading.lowered[first:last] for first, last in reading.bounds if "?" in reading.lowered[first:last]]
-    focus.question = asked[-1] if asked else ""
+    focus.appointment = focus.appointment or "appointment" in reading.lowered
+    said = [reading.lowered[first:last] for first, last in reading.bounds]
+    focus.question = next((text for text in reversed(said) if "?" in text or _ASKS.search(text)), "")

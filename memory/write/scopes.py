@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from ..tasks import Candidates, Decision, Item
 from ..types import Role, ScopeMove, Vector
+from .scope_words import ScopeWords, scope_terms
 
 WINDOW = 50
 """Turns before the present one that a decider may see (10 and 100 were worse in the paper)."""
@@ -23,8 +24,10 @@ _KEEP = 0.9
 """What a scope's centroid keeps of itself at each of its turns: a half-life of about seven turns, as goals drift."""
 
 RECENT = 4
-VIEWS = ("last_user", "last_assistant", "opening", *(f"recent_{place}" for place in range(RECENT)))
-"""Single turns that are kept of each scope beside its centroid; the recent ones are its latest four, in no order."""
+VIEWS = ("last_user", "last_assistant", "opening", "mean", *(f"recent_{place}" for place in range(RECENT)))
+"""What is kept of each scope beside its centroid, which favours late turns: single turns (the recent are its latest
+four, in no order), and the mean of all its turns, not normalised.
+"""
 _ASSISTANT: frozenset[Role] = frozenset({"assistant", "tool"})
 
 
@@ -69,8 +72,9 @@ class ScopeTracker:
     so far; `same_session`, 1 where it was active in the turn's session, 0 where not, .5 where the turn has no session;
     `session_turns`, turns so far in that session; `gap_hours` since its last turn; `coherence`, the length of the
     weighted mean of its unit vectors (times the cosine to its centroid, that is the mean cosine to its turns);
-    `role_assistant`, 1 where the turn is by an assistant or a tool; `after_assistant`, 1 where the turn before it was.
-    Centroids favour a scope's latest turns. Views of the candidates: the turns named in `VIEWS`, zeros where a scope
+    `role_assistant`, 1 where the turn is by an assistant or a tool; `after_assistant`, 1 where the turn before it was;
+    `words` and `words_last`, how much of what the turn says the scope, and its last turn, has said (`ScopeWords`).
+    Centroids favour a scope's latest turns. Views of the candidates: those named in `VIEWS`, zeros where a scope
     has no such turn; they are the tracker's own and hold until it next changes.
     """
 
@@ -84,6 +88,7 @@ class ScopeTracker:
         self._coherence: NDArray[np.float64] = np.zeros(0)
         self._turns_kept: Vector = np.zeros((0, len(VIEWS), 0), np.float32)
         self._row_of: dict[str, int] = {}
+        self._words = ScopeWords()
         self._after_assistant = False
         self._session_turns: dict[str, int] = {}
         self._window: deque[tuple[str, str]] = deque(maxlen=WINDOW)
@@ -156,6 +161,7 @@ class ScopeTracker:
             self._session_turns[step.session] = self._session_turns.get(step.session, 0) + 1
         self._refresh(scope)
         self._keep_turn(step, known)
+        self._words.add(self._row_of[scope], scope_terms(step.text))
         self._window.append((scope, step.text))
         self.turns += 1
         self.previous = scope
@@ -198,6 +204,7 @@ class ScopeTracker:
                 for known in self._known.values()
             ],
             "after_assistant": self._after_assistant,
+            "words": self._words.state(),
             "totals": np.array(totals) if totals else np.zeros((0, 0)),
             "turns_kept": self._turns_kept[: len(totals)].copy(),
         }
@@ -216,6 +223,7 @@ class ScopeTracker:
             tracker._row_of[entry["id"]] = len(tracker._known)
             tracker._known[entry["id"]] = _Known(**{**entry, "sessions": set(entry["sessions"])}, total=total.copy())
         tracker._after_assistant = state["after_assistant"]
+        tracker._words = ScopeWords.restore(state["words"])
         tracker._turns_kept = np.array(state["turns_kept"], np.float32)
         for scope in tracker._known:
             tracker._refresh(scope)
@@ -241,6 +249,8 @@ class ScopeTracker:
         kept[VIEWS.index("last_assistant" if self._after_assistant else "last_user")] = step.vector
         if known.size == 1:
             kept[VIEWS.index("opening")] = step.vector
+        mean = kept[VIEWS.index("mean")]
+        mean += (step.vector - mean) / known.size
         kept[len(VIEWS) - RECENT + known.size % RECENT] = step.vector
 
     def _views(self) -> dict[str, Vector]:
@@ -254,16 +264,19 @@ class ScopeTracker:
             same = np.full(n, _UNKNOWN_SESSION)
         else:
             same = np.array([float(step.session in scope.sessions) for scope in known])
+        said, said_last = self._words.overlap(scope_terms(step.text))
         signals = {
             "is_previous": np.array([float(scope.id == self.previous) for scope in known]),
             "age": np.array([float(self.turns - scope.last_turn) for scope in known]),
             "size": np.array([float(scope.size) for scope in known]),
             "same_session": same,
             "session_turns": np.full(n, float(self._session_turns.get(step.session or "", 0))),
-            "gap_hours": np.array([max(0.0, step.hours - scope.last_hours) for scope in known]),
+            "gap_hours": np.maximum(0.0, step.hours - np.array([scope.last_hours for scope in known])),
             "coherence": self._coherence.copy(),
             "role_assistant": np.full(n, float(step.role in _ASSISTANT)),
             "after_assistant": np.full(n, float(self._after_assistant)),
+            "words": said,
+            "words_last": said_last,
         }
         texts = tuple(f"{s.name}: {s.gist}" if s.gist != s.name else s.name for s in known)
         return Candidates(self.scopes, texts, self._centroids.copy(), signals, self._views())

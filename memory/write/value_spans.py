@@ -71,7 +71,9 @@ _ADDRESS = re.compile(
     r"(?: (?:N|S|E|W|NE|NW|SE|SW|North|South|East|West|Northwest|Northeast|Southwest|Southeast)\b)?"
     r"(?:,? (?:(?:Suite|Ste|Unit|Apt|Apartment|Floor)\b\.? ?#?|#) ?[\w-]+)?"
 )
-_MAYBE = re.compile(r"\d|day\b|morrow|clock|noon|midnight|\b[ap]m\b|@|www|past | in the |\b(?:days|weeks|nights|hours)")
+_MAYBE = re.compile(
+    r"\d|day\b|morrow|clock|noon|midnight|\b[ap]m\b|@|www|://|past | in the |\b(?:days|weeks|nights|hours)"
+)
 
 
 def find_values(text: str) -> list[ValueSpan]:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from intentmem.distill.evaluation.similarity import baseline_for
 from intentmem.distill.families import family_for
 from intentmem.distill.sources import Source, load_examples
 from intentmem.distill.traces import Trace
 from intentmem.distill.training.outcome import Measured
-from intentmem.memory.deciders import BaselineDecider
 from intentmem.memory.errors import DecisionError, InputError
 from intentmem.memory.protocols import Decider, Embedder, TextKind
 from intentmem.memory.tasks import Decision, Item, Space, Task
@@ -112,7 +112,7 @@ def _subject(name: str, task: Task, traces: Sequence[Trace], subjects: Subjects,
         clocked = _Clocked(subjects.student())
         found = measured(clocked, task, traces, None)
     else:
-        decider: Decider = BaselineDecider()
+        decider = baseline_for(task, subjects.embedder)
         if name == MAJORITY:
             decider = MajorityDecider(task, traces)
         elif name == TEACHER and subjects.teacher is not None:

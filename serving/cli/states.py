@@ -28,6 +28,7 @@ def register(app: typer.Typer) -> None:
     command(app, "state-history")(state_history)
     command(app, "conflicts")(conflicts)
     command(app, "resolve")(resolve)
+    command(app, "records")(records)
 
 
 def state(
@@ -85,6 +86,37 @@ def resolve(
     with session.memory() as memory:
         found = memory.resolve(conflict, choice, **_owner(session))
     session.show(found, tables.plain(f"{found['entity']}: {found['property']}: {found['value']} is {found['status']}"))
+
+
+def records(
+    session: Session,
+    entity: Annotated[str | None, typer.Option("--entity", help="Only of this entity.", show_default=False)] = None,
+    property: Annotated[
+        str | None, typer.Option("--property", help="Only of this property.", show_default=False)
+    ] = None,
+    turn: Annotated[
+        list[str] | None,
+        typer.Option("--turn", help="Only with this turn as evidence; repeatable.", show_default=False),
+    ] = None,
+    close: Annotated[bool, typer.Option("--close", help="Close the episodes that are open first.")] = False,
+) -> None:
+    """What was read from closed episodes: entity, property and value, with the turns that say it."""
+    from . import tables
+
+    with session.memory() as memory:
+        if close:
+            memory.close_episodes(session.namespace)
+        found = memory.records(entity, property, turn, **_owner(session))
+    made = tables.table("entity", "property", "value", "said as", "turn", title="Records", wide="value")
+    for record in found["results"]:
+        name = record["property"] + (f" ({record['condition']})" if record["condition"] else "")
+        made.add_row(
+            tables.plain(record["entity"], limit=28), tables.plain(name, limit=28), tables.plain(record["value"]),
+            record["modality"], record["evidence"][-1]["turn_id"],
+        )  # fmt: skip
+    session.show(
+        found, made if found["results"] else tables.plain("no records: an episode has them once it has closed")
+    )
 
 
 def _owner(session: Session) -> dict[str, Any]:

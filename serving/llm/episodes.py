@@ -36,6 +36,11 @@ class EpisodeReading:
     records: tuple[RecordDraft, ...]
     faults: tuple[str, ...]
 
+    @property
+    def unsupported(self) -> int:
+        """Number of records that were left out."""
+        return sum(fault.startswith("record ") for fault in self.faults)
+
 
 class EpisodeReader:
     """Reads closed episodes, many at once."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -126,13 +126,17 @@ class LLMWriter:
             return ""
         return self._episodes.of(turns).summary or self._plain.summarise(turns)
 
-    def records(self, turns: Sequence[Turn]) -> tuple[RecordDraft, ...]:
-        """The records of a closed episode, of the same call as its summary.
+    def records(self, turns: Sequence[Turn], snippets: Mapping[str, Snippet] | None = None) -> tuple[RecordDraft, ...]:
+        """The records of a closed episode, of the same call as its summary; the model needs no snippets.
 
         Raises:
             ModelError: the model failed.
         """
         return self._episodes.of(turns).records if turns else ()
+
+    def unsupported(self, turns: Sequence[Turn]) -> int:
+        """Records of that call which named no turn, or a value that its turns do not say."""
+        return self._episodes.of(turns).unsupported if turns else 0
 
     def sub_questions(self, question: str, now: datetime, least: int = 2, most: int = 4) -> tuple[str, ...]:
         """A question split into simpler ones, in order; `{1}` in one stands for the answer to the first.

@@ -5,17 +5,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from intentmem.distill.evaluation import candidates, closed
 from intentmem.distill.evaluation.intervals import Halves, interval
+from intentmem.distill.evaluation.similarity import SimilarityDecider, baseline_for
 from intentmem.distill.gold.plan import plan_traces
 from intentmem.distill.traces import LabelSet, Trace
 from intentmem.memory.deciders import BaselineDecider
 from intentmem.memory.errors import DecisionError, InputError
 from intentmem.memory.hashing import HashEmbedder
-from intentmem.memory.tasks import PROPERTY_MATCH, SUPPORT, Decision, Item, Task
+from intentmem.memory.tasks import PLAN, PROPERTY_MATCH, SCOPE, SUPPORT, Candidates, Decision, Item, Task
 
 from .standin import MOOD, mood_traces
 
@@ -86,6 +87,7 @@ def test_ndcg_is_one_for_the_best_order_and_never_more(gains: list[float]) -> No
     assert 0 <= closed.ndcg(gains, list(range(len(gains)))) <= 1 + 1e-9
 
 
+@settings(deadline=None)  # the first call imports the library
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=40))
 def test_macro_f1_agrees_with_the_library(wanted: list[int]) -> None:
     from sklearn.metrics import f1_score
@@ -119,3 +121,25 @@ def test_an_interval_holds_the_figure_and_is_the_same_each_time() -> None:
     low, high = interval(names, lambda places: float(hits[places].mean()))
     assert low <= hits.mean() <= high
     assert (low, high) == interval(names, lambda places: float(hits[places].mean()))
+
+
+def test_similarity_is_the_floor_where_there_are_no_rules() -> None:
+    embedder = HashEmbedder()
+    kinds = [type(baseline_for(task, embedder)) for task in (PLAN, SCOPE, PROPERTY_MATCH, SUPPORT)]
+    assert kinds == [BaselineDecider, BaselineDecider, SimilarityDecider, SimilarityDecider]
+
+
+def test_similarity_takes_the_likest_candidate_and_none_where_all_are_unlike() -> None:
+    offered = Candidates(("a", "b"), ("price per night", "phone number"))
+    items = [Item({"requirement": text}, offered) for text in ("the price per night", "zodiac")]
+    near, far = SimilarityDecider(HashEmbedder()).decide(PROPERTY_MATCH, items)
+    assert (near.labels, far.labels) == (("a",), ())
+    assert sum(near.probabilities.values()) == pytest.approx(1)
+
+
+def test_similarity_ranks_what_shares_words_first() -> None:
+    items = [Item({"question": "Where is the red bicycle?", "evidence": text}) for text in ("The red bicycle!", "No.")]
+    first, second = SimilarityDecider(HashEmbedder()).decide(SUPPORT, items)
+    assert first.probabilities["states"] > second.probabilities["states"]
+    with pytest.raises(DecisionError):
+        SimilarityDecider(HashEmbedder()).decide(MOOD, [Item({"turn": "w1"})])

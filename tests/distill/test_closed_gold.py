@@ -77,6 +77,7 @@ def test_woven_questions_carry_their_plan(sgd: Corpus) -> None:
     assert not any(belongs(PLAN, trace) for trace in traces)
 
 
+@pytest.mark.slow
 def test_personas_of_training_are_not_those_that_are_measured(shared: Path) -> None:
     corpus = load_corpus("realmem", shared / "data" / "realmem")
     train = {trace.conversation for trace in support_traces(corpus, n=400)}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from intentmem.distill.backbone import Backbone
-from intentmem.distill.encoding import AdaptedEncoder
+from intentmem.distill.encoding import PLAIN, AdaptedEncoder
 from intentmem.distill.students.base import Encodings
 from intentmem.distill.students.closed import ClosedStudent, one_text, two_texts
 from intentmem.distill.traces import Trace
@@ -15,7 +15,7 @@ from intentmem.distill.training.closed_targets import label_weights, targets
 from intentmem.distill.training.loop import LoopConfig
 from intentmem.distill.training.outcome import Trained, TrainOptions
 from intentmem.memory.errors import InputError
-from intentmem.memory.tasks import PLAN, SUPPORT, Field, Group, Item, Option, Space, Task
+from intentmem.memory.tasks import PLAN, SUPPORT, Candidates, Field, Group, Item, Option, Space, Task
 
 from .standin import MOOD, WORDS, mood_traces
 
@@ -139,3 +139,17 @@ def test_pairs_learn_which_text_answers_which(tiny: Backbone) -> None:
     shares = [decision.probabilities["unrelated"] for decision in decisions]
     assert max(shares[:2]) < min(shares[2:])
     assert {one.metric for one in made.measured} >= {"ndcg"}
+
+
+def test_stored_vectors_of_a_pair_are_not_encoded_again(tiny: Backbone) -> None:
+    made = train([SUPPORT], weighed(), tiny, replace(QUICK, loop=LoopConfig(epochs=1, rate=5e-3)))[0]
+    shared = encodings(tiny, made)
+    texts = ["w3", "w3 w3"]
+    first, second = (one.pooled for one in shared.encoder.encode(texts, [PLAIN])[PLAIN])
+    bare = Item({"question": texts[0], "evidence": texts[1]})
+    given = replace(bare, vector=first, candidates=Candidates(("e",), (texts[1],), second[None]))
+    (expected,), (found,) = made.student.decide([bare], shared), made.student.decide([given], shared)
+    assert found.probabilities == pytest.approx(expected.probabilities, abs=1e-6)
+    elsewhere = replace(given, candidates=Candidates(("e",), (texts[1],), -second[None]))
+    (moved,) = made.student.decide([elsewhere], shared)
+    assert moved.probabilities != pytest.approx(expected.probabilities, abs=1e-6)

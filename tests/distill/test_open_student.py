@@ -96,7 +96,7 @@ def test_a_turn_without_candidates_gets_no_label() -> None:
 
 
 def test_what_fits_nothing_is_not_forced_into_a_label() -> None:
-    strict = student(chance=(0.0, 1.0, -15.0), floor=0.5)
+    strict = student(chance=(0.0, 1.0, 0.0, -15.0), floor=0.5)
     fits, none = decide(
         strict, [Item({"turn": f"user: {word}"}, offered("price", "song")) for word in ("song", "date")]
     )
@@ -109,7 +109,7 @@ def test_of_two_levels_a_fine_label_is_chosen_and_the_coarse_one_only_where_no_f
     vocabulary = offered("ask", "ask price", "ask date", "thank", "thank greet", parents=(-1, 0, 0, -1, 3))
     plain = decide(student(threshold=0.9), [Item({"turn": "user: ask price"}, vocabulary)])[0]
     assert plain.labels == ("l1",)
-    doubtful = student(chance=(3.0, 0.0, 2.0), floor=0.5, threshold=0.9)
+    doubtful = student(chance=(3.0, 0.0, 0.0, 2.0), floor=0.5, threshold=0.9)
     between = decide(doubtful, [Item({"turn": "user: ask"}, vocabulary)])[0]
     assert between.labels == ("l0",)
 
@@ -204,13 +204,32 @@ def test_unit_leaves_zeros() -> None:
     assert unit(np.zeros((1, 3), np.float32)).tolist() == [[0, 0, 0]]
 
 
+def changed_encoder(tiny: Backbone) -> AdaptedEncoder:
+    adapter = AdaptingEncoder(tiny, LoraShape(rank=2, alpha=2, layers=1), 0).adapter("labels")
+    weights = {name: value + np.float16(0.1) for name, value in adapter.weights.items()}
+    return AdaptedEncoder(tiny, (replace(adapter, weights=weights),))
+
+
+def test_tokens_are_read_of_tasks_that_are_not_about_turns_too(tiny: Backbone) -> None:
+    size = tiny.dimension
+    wide = Scoring(
+        *(np.zeros((2, size), np.float32) for _ in range(2)),
+        *(np.zeros(1, np.float32) for _ in range(2)),
+        np.zeros((size, size), np.float32),
+        np.zeros((2, size), np.float32),
+        np.array([1.0, 5.0, -4.0], np.float32),
+    )
+    one, item = student(TICKET, wide), Item({"text": "w3 w7"}, offered("w3", "w9"))
+    about_turns = Encodings(changed_encoder(tiny), ("labels",), ("labels",))
+    found = [one.decide([item], used)[0] for used in (about_turns, Encodings(changed_encoder(tiny), ()))]
+    assert found[0].probabilities == pytest.approx(found[1].probabilities, abs=1e-4)
+
+
 def test_token_states_are_kept_of_the_latest_turns_alone_and_made_again_when_needed(
     tiny: Backbone, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(base, "_KEPT_TOKENS", 4)
-    adapter = AdaptingEncoder(tiny, LoraShape(rank=2, alpha=2, layers=1), 0).adapter("labels")
-    weights = {name: value + np.float16(0.1) for name, value in adapter.weights.items()}
-    encodings = Encodings(AdaptedEncoder(tiny, (replace(adapter, weights=weights),)), ("labels",), ("labels",))
+    encodings = Encodings(changed_encoder(tiny), ("labels",), ("labels",))
     texts = [f"w{number} w{number + 1}" for number in range(10)]
     first = encodings.turns(texts, "labels", tokens=True)
     kept = encodings.turns(texts, "labels")

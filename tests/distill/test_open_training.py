@@ -122,7 +122,7 @@ def test_what_is_learnt_is_what_answers(tiny: Backbone) -> None:
     plain = family.OpenOptions("several", family.UNCALIBRATED["several"])
     student = OpenStudent(ENTITY_TYPES, "labels", family.scoring(recipe.heads["entity_types"]), plain)
     encodings = Encodings(AdaptedEncoder(tiny, (encoder.adapter("labels"),)), ("labels",), ("labels",))
-    found = student.scores(shared_items(asked), encodings)
+    found, _ = student.scores(shared_items(asked), encodings)
     one = recipe.lessons["entity_types"]
     readings = [example.reading for part in one.examples.values() for example in part]
     with torch.no_grad():
@@ -138,6 +138,7 @@ def test_a_task_of_ones_own_is_trained_without_code(tiny: Backbone) -> None:
     options = TrainOptions(seed=1, loop=LOOP, shape=SHAPE)
     made = family.train([ticket], traces(ticket, field="text"), tiny, options)[0]
     assert made.adapter.name == "ticket"
+    assert made.student.head().keys() == trained_on(tiny)[0].student.head().keys()
     assert isinstance(made.student, OpenStudent)
     assert made.student.settings.kind == ONE
     found = evaluate(Alone(tiny, made), traces(ticket, field="text", seed=5), task=ticket)

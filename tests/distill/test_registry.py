@@ -142,6 +142,21 @@ def test_a_running_process_keeps_the_old_one_where_the_new_one_fails(
     assert running.decide(MOOD, ASKED)[0].decided_by.endswith(first.version)
 
 
+def test_l05_a_student_damaged_in_memory_is_found_by_its_canary_and_loaded_anew(
+    made: Making, own: Registry, tiny: Backbone
+) -> None:
+    own.promote(made(1.0), tiny)
+    running = served(own, tiny)
+    before = running.decide(MOOD, ASKED)[0]
+    assert running.recheck()
+    encodings = running.active().encodings
+    assert encodings is not None
+    for weights in next(iter(encodings.encoder._tops.values())).encoder.layer[-1].parameters():
+        weights.data.zero_()
+    assert not running.recheck()
+    assert running.decide(MOOD, ASKED)[0].probabilities == before.probabilities
+
+
 def test_nothing_is_loaded_for_tasks_without_a_student(made: Making, own: Registry, tiny: Backbone) -> None:
     own.promote(made(1.0), tiny)
 

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from intentmem.memory.types import Role, Vector
+from intentmem.memory.write.scope_words import ScopeWords, scope_terms
 from intentmem.memory.write.scopes import RECENT, VIEWS, ScopeTracker, Step
 
 START = datetime(2025, 5, 1, tzinfo=UTC)
@@ -40,6 +41,7 @@ def test_each_scope_keeps_its_last_user_and_assistant_turn_and_its_opening() -> 
     assert kept["last_user"].argmax(axis=1).tolist() == [4, 3]
     assert kept["last_assistant"][0].argmax() == 2 and not kept["last_assistant"][1].any()
     assert kept["opening"].argmax(axis=1).tolist() == [1, 3]
+    np.testing.assert_allclose(kept["mean"][0], (unit(1) + unit(2) + unit(4)) / 3, rtol=1e-6)
 
 
 def test_the_recent_views_are_the_latest_turns_of_the_scope() -> None:
@@ -94,6 +96,20 @@ def test_a_restored_tracker_offers_what_the_unbroken_one_does(
         np.testing.assert_array_equal(one.views[name], other.views[name])
     for name, values in one.signals.items():
         np.testing.assert_array_equal(values, other.signals[name])
+
+
+def test_words_that_a_scope_has_said_before_are_counted_by_how_few_others_say_them() -> None:
+    words = ScopeWords()
+    words.add(0, scope_terms("user: a quiet hotel in Chiang Mai"))
+    words.add(1, scope_terms("user: a quiet place to study history"))
+    words.add(0, scope_terms("assistant: the hotel Rosewood costs 40 a night"))
+    said, last = words.overlap(scope_terms("user: Rosewood sounds quiet"))
+    assert said[0] > said[1] > 0 and last[0] > last[1] == 0
+    said, last = words.overlap(scope_terms("zebra"))
+    assert not said.any() and not last.any()
+    again = ScopeWords.restore(json.loads(json.dumps(words.state())))
+    for one, other in zip(words.overlap(["hotel"]), again.overlap(["hotel"]), strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def through_json(tracker: ScopeTracker) -> ScopeTracker:

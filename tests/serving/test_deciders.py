@@ -69,6 +69,6 @@ def test_the_baseline_answers_where_none_fits(folder: Path, tmp_path: Path) -> N
 def test_a_cascade_takes_its_thresholds_from_the_students(folder: Path, tiny_folder: Path) -> None:
     made, _ = decider("cascade", folder, str(tiny_folder))
     assert isinstance(made, CascadeDecider)
-    found = thresholds_of(Registry(folder).open(), 0.5)
+    found = thresholds_of(Registry(folder).open(), 0.3)
     assert set(found) == {"mood"} and 0 <= found["mood"] < 1
     assert thresholds_of(Registry(folder).open(), 0.999) == {}

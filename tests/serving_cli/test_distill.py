@@ -161,3 +161,13 @@ def test_another_base_is_refused_by_its_name(
     monkeypatch.setenv("INTENTMEM_EMBEDDER__PROFILE", "hash")
     assert "is no encoder" in cli("promote", "mood", "--force", fails=2)
     assert MOOD.name not in json.dumps(cli("list", "--json")["students"])
+
+
+def test_l07_a_server_is_told_that_adapters_may_be_loaded_at_run_time() -> None:
+    from intentmem.serving.llm.server_command import environment
+    from intentmem.serving.llm.server_settings import ServerSettings
+
+    for wanted in (False, True):
+        settings = ServerSettings(runtime_adapters=wanted)
+        made = environment(settings.resolved(()), settings)
+        assert (made.get("VLLM_ALLOW_RUNTIME_LORA_UPDATING") == "True") is wanted

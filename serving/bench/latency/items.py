@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import cycle, islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -93,7 +92,7 @@ class ItemMaker:
             return self._scopes(space)
         if task.name in _VOCABULARIES:
             return self._labels(task)
-        return list(islice(self._pairs(task), self._count))
+        return self._pairs(task)
 
     def _scopes(self, space: Embedder | None) -> list[Item]:
         turns = self.source.turns
@@ -116,35 +115,38 @@ class ItemMaker:
         return path
 
     def _labels(self, task: Task) -> list[Item]:
-        kind = _VOCABULARIES[task.name]
-        if kind not in self._vocabularies:
-            lexicon = self._memory.pipeline.lexicon
-            self._vocabularies[kind] = lexicon.vocabulary(self._ordinal, kind).candidates()
-        candidates = self._vocabularies[kind]
+        candidates = self._vocabulary(_VOCABULARIES[task.name])
         return [
             Item({"turn": _rendered(turn)}, candidates, self._vectors[place])
             for place, turn in enumerate(self.source.turns[: self._count])
         ]
 
-    def _pairs(self, task: Task) -> Iterator[Item]:
+    def _vocabulary(self, kind: str) -> Candidates:
+        if kind not in self._vocabularies:
+            found = self._memory.pipeline.lexicon.vocabulary(self._ordinal, kind)
+            self._vocabularies[kind] = found.candidates()
+        return self._vocabularies[kind]
+
+    def _pairs(self, task: Task) -> list[Item]:
         """Items of any other task: its fields filled with a question, a turn and those before it."""
-        texts = [_rendered(turn) for turn in self.source.turns]
-        questions = self.questions
-        names = self._memory.pipeline.lexicon.vocabulary(self._ordinal, "entity_type").candidates()
-        for place, text in enumerate(texts):
-            question = questions[place % len(questions)]
-            values: dict[str, Any] = {"question": question, "requirement": question, "turn": text, "evidence": text}
-            fields: dict[str, str | Sequence[str]] = {}
-            before = texts[max(0, place - _BEFORE) : place] or [text]
-            for number, spec in enumerate(task.fields):
-                if spec.many:
-                    fields[spec.name] = before
-                elif spec.name in values or spec.required:
-                    other = texts[max(0, place - number)]
-                    fields[spec.name] = values.get(spec.name, other)
-            main = str(fields[task.fields[0].name])
-            candidates = names if task.space is not Space.CLOSED else Candidates()
-            yield Item(fields, candidates, self._memory.embedder.encode([main], "query")[0])
+        texts = [_rendered(turn) for turn in self.source.turns][: self._count]
+        asked = [self._fields(task, place, texts) for place in range(len(texts))]
+        mains = [str(fields[task.fields[0].name]) for fields in asked]
+        vectors = self._memory.embedder.encode(mains, "query")
+        candidates = self._vocabulary("entity_type") if task.space is not Space.CLOSED else Candidates()
+        return [Item(fields, candidates, vector) for fields, vector in zip(asked, vectors, strict=True)]
+
+    def _fields(self, task: Task, place: int, texts: Sequence[str]) -> dict[str, str | Sequence[str]]:
+        text, questions = texts[place], self.questions
+        question = questions[place % len(questions)]
+        values = {"question": question, "requirement": question, "turn": text, "evidence": text}
+        fields: dict[str, str | Sequence[str]] = {}
+        for number, spec in enumerate(task.fields):
+            if spec.many:
+                fields[spec.name] = texts[max(0, place - _BEFORE) : place] or [text]
+            elif spec.name in values or spec.required:
+                fields[spec.name] = values.get(spec.name, texts[max(0, place - number)])
+        return fields
 
 
 def _walk(turns: Sequence[NewTurn], vectors: Vector, path: Sequence[str]) -> Iterator[Item]:
