@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +13,12 @@ from intentmem.memory.errors import InputError
 from intentmem.memory.tasks import Task
 from intentmem.train_data import CARDS, Corpus, load_corpus
 
-from .families import family_for
 from .traces import Trace, belongs
 
 TRACES, BUILT = "traces", "built"
 NEEDED = ("sgd", "realmem", "tiage")
 """Corpora that the students which ship learn from."""
+_WITH_GOLD = ("scope", "event", "entity_types", "plan", "property_match", "support")
 _BUILT_TEST, _FEWER = 2000, 3000
 
 
@@ -117,14 +116,14 @@ def load_examples(
             found += read
             hashes[_free(source.name, hashes)] = _digest(trace.key for trace in read)
     corpora = _corpora(sources, hashes, evaluation)
-    built = any(source.kind == BUILT for source in sources)
+    built = not evaluation or any(source.kind == BUILT for source in sources)
+    found += _gold([task.name for task in tasks], corpora, seed, evaluation, built)
     for task in tasks:
-        found += _gold(task, corpora, seed, evaluation, built or not evaluation)
         if not any(trace.task == task.name for trace in found):
             names = ", ".join(source.name for source in sources) or "none were given"
             raise InputError("data", f"says nothing about the task {task.name!r} ({names})", _remedy(task))
-    if built:
-        hashes[BUILT] = _digest(trace.key for trace in found if trace.teacher == f"gold:{BUILT}")
+    if drawn := [trace.key for trace in found if trace.teacher == f"gold:{BUILT}"]:
+        hashes[_free(BUILT, hashes)] = _digest(iter(drawn))
     return Examples(tuple(found), hashes)
 
 
@@ -142,34 +141,23 @@ def _corpora(sources: Sequence[Source], hashes: dict[str, str], evaluation: bool
     return loaded
 
 
-def _gold(task: Task, corpora: Sequence[Corpus], seed: int, evaluation: bool, built: bool) -> Iterator[Trace]:
-    """What gold says about a task; corpora that say nothing about it are passed over."""
-    makers = {
-        "scope": _scope,
-        "event": _open,
-        "entity_types": _open,
-        "plan": _plan,
-        "property_match": _property_match,
-        "support": _support,
-    }
-    if (make := makers.get(task.name)) is not None:
-        yield from make(task, corpora, seed, evaluation, built)
+def _gold(names: Sequence[str], corpora: Sequence[Corpus], seed: int, evaluation: bool, built: bool) -> Iterator[Trace]:
+    """What gold says about tasks; corpora that say nothing about one are passed over."""
+    if "scope" in names:
+        for corpus in corpora:
+            if corpus.name in NEEDED:
+                yield from _function("scope", "scope_traces")(corpus, seed, evaluation)
+    if labelled := {"event", "entity_types"} & set(names):
+        for corpus in corpora:
+            if corpus.name == "sgd":
+                made = _function("labels", "label_traces")(corpus, seed, evaluation)
+                yield from (trace for trace in made if trace.task in labelled)
+    for name, make in (("plan", _plan), ("property_match", _property_match), ("support", _support)):
+        if name in names:
+            yield from make(corpora, seed, evaluation, built)
 
 
-def _scope(task: Task, corpora: Sequence[Corpus], seed: int, evaluation: bool, built: bool) -> Iterator[Trace]:
-    for corpus in corpora:
-        if corpus.name in NEEDED:
-            yield from _function("scope", "scope_traces")(corpus, seed, evaluation)
-
-
-def _open(task: Task, corpora: Sequence[Corpus], seed: int, evaluation: bool, built: bool) -> Iterator[Trace]:
-    for corpus in corpora:
-        if corpus.name == "sgd":
-            made = _function("labels", "label_traces")(corpus, seed, evaluation)
-            yield from (trace for trace in made if trace.task == task.name)
-
-
-def _plan(task: Task, corpora: Sequence[Corpus], seed: int, evaluation: bool, built: bool) -> Iterator[Trace]:
+def _plan(corpora: Sequence[Corpus], seed: int, evaluation: bool, built: bool) -> Iterator[Trace]:
     if built:
         make = _function("plan", "plan_traces")
         yield from make(seed, _BUILT_TEST, "test") if evaluation else make(seed)
@@ -178,13 +166,13 @@ def _plan(task: Task, corpora: Sequence[Corpus], seed: int, evaluation: bool, bu
         yield from woven(corpus, seed=seed, split="test") if evaluation else woven(corpus, seed=seed)
 
 
-def _property_match(task: Task, corpora: Sequence[Corpus], seed: int, evaluation: bool, built: bool) -> Iterator[Trace]:
+def _property_match(corpora: Sequence[Corpus], seed: int, evaluation: bool, built: bool) -> Iterator[Trace]:
     make = _function("match", "match_traces")
     for corpus in _parts(corpora, ("sgd",), evaluation):
         yield from make(corpus, seed=seed, split="test") if evaluation else make(corpus, seed=seed)
 
 
-def _support(task: Task, corpora: Sequence[Corpus], seed: int, evaluation: bool, built: bool) -> Iterator[Trace]:
+def _support(corpora: Sequence[Corpus], seed: int, evaluation: bool, built: bool) -> Iterator[Trace]:
     make = _function("support", "support_traces")
     for corpus in _parts(corpora, ("sgd", "realmem"), evaluation):
         yield from make(corpus, seed=seed, n=_FEWER, split="test") if evaluation else make(corpus, seed=seed)
@@ -205,9 +193,9 @@ def _function(module: str, name: str) -> Callable[..., Any]:
 
 
 def _remedy(task: Task) -> str:
-    if find_spec(f"intentmem.distill.gold.{task.name}") is None and task.name not in ("event", "entity_types"):
+    if task.name not in _WITH_GOLD:
         return f"give --traces PATH; `intentmem distill collect --task {task.name}` makes some"
-    return f"give --data sgd:PATH or another corpus with gold about it, or --traces PATH ({family_for(task)})"
+    return "give --data sgd:PATH, or another corpus with gold about it, or --traces PATH"
 
 
 def _free(name: str, taken: Mapping[str, str]) -> str:

@@ -84,4 +84,4 @@ class SimilarityDecider:
 
 
 def _share(first: Vector, second: Vector) -> float:
-    return float(min(max(first @ second, 0.0), 1.0))
+    return min(max(float(first @ second), 0.0), 1.0)

@@ -27,8 +27,8 @@ from ..traces import Trace
 TEACHER = "gold:built"
 _GAP = re.compile(r"\{([a-z_]+)\}")
 _PEOPLE, _HELD = 0.35, 0.15
-_TRAINED = ("train",) * 6 + ("calibration",)
-"""Splits of the templates to train on: one in seven calibrates."""
+_TRAINED = ("train",) * 4 + ("calibration",)
+"""Splits of the templates to train on: one in five calibrates."""
 _DIALOGUES = 8
 _SHARES = {"point": 5, "temporal": 2, "compositional": 2, "aggregation": 1}
 _NESTED = 3

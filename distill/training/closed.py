@@ -19,7 +19,7 @@ from ..students.closed import PAIR, TEXT, group_names, one_text
 from ..traces import Trace, belongs
 from .adapting import AdaptingEncoder
 from .batching import bucketed, encoded_plainly, epochs_for, shape_for
-from .closed_fit import finished, mean_macro_f1
+from .closed_fit import Learnt, finished, mean_macro_f1
 from .closed_targets import check_every_label, label_weights, targets
 from .loop import LoopConfig, fit
 from .outcome import Trained, TrainOptions
@@ -69,9 +69,8 @@ def _train(task: Task, traces: list[Trace], base: Backbone, options: TrainOption
     folder = options.checkpoints / task.name if options.checkpoints is not None else None
     curve = fit(recipe, loop, folder, options.progress)
     weights, bias = recipe.rows()
-    return finished(
-        task, recipe.kind, weights, bias, encoder.adapter(task.name), base, curve, parts["calibration"], splits
-    )
+    learnt = Learnt(task, recipe.kind, weights, bias, encoder.adapter(task.name), curve)
+    return finished(learnt, base, parts["dev"], parts["calibration"], splits)
 
 
 class TextRecipe:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,43 +28,60 @@ from .outcome import Measured, Trained
 Floats = NDArray[np.float64]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Learnt:
+    """What the loop gave. kind: of head; weights: (L, F); bias: (L,)."""
+
+    task: Task
+    kind: str
+    weights: Vector
+    bias: Vector
+    adapter: Adapter
+    curve: Curve
+
+    def student(self, temperatures: Sequence[float], line: tuple[float, float]) -> ClosedStudent:
+        """With this calibration."""
+        options = {
+            "kind": self.kind,
+            "labels": label_names(self.task),
+            "temperatures": list(temperatures),
+            "certainty": list(line),
+            "unsure": UNSURE,
+        }
+        return ClosedStudent(self.task, self.adapter.name, self.weights, self.bias, options)
+
+
 def finished(
-    task: Task,
-    kind: str,
-    weights: Vector,
-    bias: Vector,
-    adapter: Adapter,
+    learnt: Learnt,
     base: Backbone,
-    curve: Curve,
+    dev: Sequence[Trace],
     calibration: Sequence[Trace],
     splits: Mapping[str, tuple[str, ...]],
 ) -> Trained:
-    """The student on its stored adapter, calibrated and measured on the calibration split.
+    """The student on its stored adapter, calibrated, and measured on the calibration split.
 
-    Temperatures and the confidence follow from that split; no label depends on them, so its F1 is that of unseen
-    conversations. Its calibration error is measured across: fitted on one half of the conversations, seen on the other.
+    Temperatures and the confidence follow from both splits: of the development split only the epoch was chosen, and
+    confidence needs as many conversations as there are. No label depends on them, so the F1 of the calibration split is
+    that of unseen conversations. The calibration error is measured across: fitted on one half of the conversations,
+    seen on the other.
     """
-    encodings = Encodings(AdaptedEncoder(base, (adapter,)), ())
-    items = [trace.item() for trace in calibration]
-    wanted = np.array([[names.index(label) for names, label in zip(group_names(task), t.labels, strict=True)]
-                       for t in calibration])  # fmt: skip
-    bare = ClosedStudent(task, adapter.name, weights, bias, _options(task, kind, [1.0] * len(task.groups), (1.0, 0.0)))
-    logits = bare.logits(items, encodings)
-    student = ClosedStudent(task, adapter.name, weights, bias, _options(task, kind, *calibrated(task, logits, wanted)))
-    decisions = student.decide(items, encodings)
+    task = learnt.task
+    encodings = Encodings(AdaptedEncoder(base, (learnt.adapter,)), ())
+    held = [*dev, *calibration]
+    places = [[names.index(label) for names, label in zip(group_names(task), t.labels, strict=True)] for t in held]
+    wanted = np.array(places)
+    logits = learnt.student([1.0] * len(task.groups), (1.0, 0.0)).logits([trace.item() for trace in held], encodings)
+    student = learnt.student(*calibrated(task, logits, wanted))
+    decisions = student.decide([trace.item() for trace in calibration], encodings)
     judged = tuple(compare(task, trace, decision) for trace, decision in zip(calibration, decisions, strict=True))
     measured = [one for one in measure(task, decisions, calibration) if one.metric != "ece"]
-    error = crossed_ece(task, logits, wanted, [trace.conversation for trace in calibration])
-    measured.append(Measured(task.name, "ece", error, len(items), data="calibration"))
-    confusion = Counter(
-        (given, right)
-        for decision, trace in zip(decisions, calibration, strict=True)
-        for given, right in zip(decision.labels[:1], trace.labels[:1], strict=True)
-    )
+    error = crossed_ece(task, logits, wanted, [trace.conversation for trace in held])
+    measured.append(Measured(task.name, "ece", error, len(held), data="dev+calibration"))
+    confusion = Counter((d.labels[0], t.labels[0]) for d, t in zip(decisions, calibration, strict=True))
     return Trained(
         student=student,
-        adapter=adapter,
-        curve=curve,
+        adapter=learnt.adapter,
+        curve=learnt.curve,
         measured=tuple(measured),
         splits=splits,
         confusion=dict(confusion),
@@ -132,13 +150,3 @@ def mean_macro_f1(task: Task, logits: Vector, wanted: Vector) -> tuple[float, di
     ):
         by_group[group.name] = macro_f1(right.argmax(axis=1).tolist(), given.argmax(axis=1).tolist())
     return float(np.mean(list(by_group.values()))), by_group
-
-
-def _options(task: Task, kind: str, temperatures: Sequence[float], line: tuple[float, float]) -> Mapping[str, object]:
-    return {
-        "kind": kind,
-        "labels": label_names(task),
-        "temperatures": list(temperatures),
-        "certainty": list(line),
-        "unsure": UNSURE,
-    }

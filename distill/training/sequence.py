@@ -31,11 +31,13 @@ from .sequence_encoder import ScopeRecipe
 from .sequence_head import thinned, train_head
 
 ADAPTER = "scope"
-SHAPE = LoraShape(layers=2, max_tokens=64)
-"""Two layers and 64 tokens: a turn's head tells its goal, and a pass costs half of one over four layers."""
+SHAPE = LoraShape(layers=2)
+"""Two layers did as well as four, for half the training."""
 LOOP = LoopConfig(epochs=3, patience=2)
 TURNS = 16_000
 """Turns of a source in an epoch of the encoder, and turns of it that the head is trained on, at most."""
+_WATCHED = 2_000
+"""Turns of a source after whose surprise training stops."""
 _ENOUGH = 8
 _THINNED, _LONG = 3, 500
 _SHOWN = 120
@@ -57,7 +59,8 @@ def train(tasks: Sequence[Task], traces: Sequence[Trace], base: Backbone, option
     parts, splits = split_traces(kept, options.seed)
     encoder = AdaptingEncoder(base, options.shape or SHAPE, options.seed)
     for_encoder, for_head = stacked(_blank(parts["train"]), options.seed)
-    recipe = ScopeRecipe(encoder, for_encoder, _blank(parts["dev"]), options.seed, _shares(for_encoder))
+    watched = [run for own in _by_source(_blank(parts["dev"])).values() for run in _up_to(own, _WATCHED)]
+    recipe = ScopeRecipe(encoder, for_encoder, watched, options.seed, _shares(for_encoder))
     loop = options.loop or replace(LOOP, seed=options.seed)
     curve = fit(recipe, loop, options.checkpoints, options.progress)
     wanted = {run.id for run in for_head}
@@ -89,13 +92,19 @@ def stacked(runs: Sequence[Run], seed: int) -> tuple[list[Run], list[Run]]:
     """
     for_encoder: list[Run] = []
     for_head: list[Run] = []
-    for source in sorted({run.source for run in runs}):
-        own = [run for run in runs if run.source == source]
+    for source, own in _by_source(runs).items():
         random.Random(f"{seed} {source}").shuffle(own)
         kept_back = len(own) // 4 if len(own) >= _ENOUGH else 0
         for_encoder += own[kept_back:]
         for_head += _up_to(own[:kept_back] or own, TURNS)
     return for_encoder, for_head
+
+
+def _by_source(runs: Sequence[Run]) -> dict[str, list[Run]]:
+    found: dict[str, list[Run]] = {}
+    for run in runs:
+        found.setdefault(run.source, []).append(run)
+    return found
 
 
 def _up_to(runs: Sequence[Run], turns: int) -> list[Run]:

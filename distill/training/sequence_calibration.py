@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 
 import numpy as np
@@ -19,6 +19,8 @@ from .sequence_head import Case, cases
 _BIASES = (-1.5, -1.0, -0.5, 0.0, 0.5, 1.0)
 _FRESH = (-0.5, 0.0, 0.5)
 _CAUTION = 0.1
+_PLAIN = 0.02
+"""What a bias of 1 must gain: small samples favour one by chance."""
 
 
 class Alone:
@@ -47,14 +49,21 @@ def calibrated(student: SequenceStudent, matching: Matching, runs: Sequence[Run]
         options["temperature"] = _temperature(student, replies)
     if chats:
         options["peer_temperature"] = _temperature(student, chats)
-        options["peer_stay_bias"] = max(_BIASES, key=lambda bias: _shift_f1(student, chats, bias))
+        options["peer_stay_bias"] = max(_BIASES, key=lambda bias: _shift_f1(student, chats, bias) - _PLAIN * abs(bias))
     served = [run for run in runs if any(step.role == "assistant" for step in run.steps)]
     if served:
         trials = [
             options | {"stay_bias": stay, "fresh_bias": fresh} for stay, fresh in product((-0.5, 0.0, 0.5), _FRESH)
         ]
-        options = max(trials, key=lambda trial: _placing(with_options(student, trial), served))
+        options = max(
+            trials,
+            key=lambda trial: _placing(with_options(student, trial), served) - _PLAIN * _size(trial),
+        )
     return with_options(student, options)
+
+
+def _size(options: Mapping[str, object]) -> float:
+    return sum(abs(float(str(options[name]))) for name in ("stay_bias", "fresh_bias"))
 
 
 def _by_regime(gathered: Sequence[Case]) -> tuple[list[Case], list[Case]]:

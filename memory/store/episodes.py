@@ -21,7 +21,18 @@ class Episodes:
             " AND recorded <= 0 AND recorded > ? ORDER BY row",
             (namespace, -most_attempts),
         )
-        return [Episode(*row, closed=True) for row in found]
+        return [
+            Episode(
+                id=row["id"],
+                trajectory=row["trajectory"],
+                scope=row["scope"],
+                first_seq=row["first_seq"],
+                last_seq=row["last_seq"],
+                summary=row["summary"],
+                closed=True,
+            )
+            for row in found
+        ]
 
     def recorded(self, connection: sqlite3.Connection, namespace: int, episode: str) -> None:
         """Note that the records of an episode are stored."""

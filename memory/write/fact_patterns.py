@@ -109,14 +109,14 @@ def _own(text: str) -> Iterator[Fact]:
         if FUNCTION_WORDS & set(words) or (person and not text[match.start("value")].isupper()):
             continue
         yield from _fact(text, match, SELF, match["property"], relation=person)
-    match = _NAMED.search(text)
-    if match:
-        yield from _fact(text, match, SELF, match["property"], capitalised=True)
+    named = _NAMED.search(text)
+    if named:
+        yield from _fact(text, named, SELF, named["property"], capitalised=True)
         return
     for pattern, name, relation in _SELF_VERBS:
-        match = pattern.search(text)
-        if match and not _SPLIT_VERBS.search(lower_ascii(text[: match.start()])):
-            yield from _fact(text, match, SELF, name, relation, name in _PLACES)
+        said = pattern.search(text)
+        if said and not _SPLIT_VERBS.search(lower_ascii(text[: said.start()])):
+            yield from _fact(text, said, SELF, name, relation, name in _PLACES)
 
 
 def _fact(

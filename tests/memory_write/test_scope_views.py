@@ -104,7 +104,7 @@ def test_words_that_a_scope_has_said_before_are_counted_by_how_few_others_say_th
     words.add(1, scope_terms("user: a quiet place to study history"))
     words.add(0, scope_terms("assistant: the hotel Rosewood costs 40 a night"))
     said, last = words.overlap(scope_terms("user: Rosewood sounds quiet"))
-    assert said[0] > said[1] > 0 and last[0] > last[1] == 0
+    assert said[0] > said[1] > 0 and last[0] > last[1]
     said, last = words.overlap(scope_terms("zebra"))
     assert not said.any() and not last.any()
     again = ScopeWords.restore(json.loads(json.dumps(words.state())))

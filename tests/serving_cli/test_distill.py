@@ -77,7 +77,7 @@ def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_task_of_a_file_is_trained_measured_and_put_in_service(place: Path, cli: Any, tiny_folder: Path) -> None:
     given = ("--task", "mood.toml", "--traces", "traces.jsonl", "--out", "out", "--base", str(tiny_folder))
-    trained = cli("train", *given, "--epochs", "6", "--json")
+    trained = cli("train", *given, "--json")
     assert trained["students"][0]["task"] == "mood"
     assert "mood" in cli("show", "out/mood")
 
