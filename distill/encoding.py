@@ -90,16 +90,29 @@ class AdaptedEncoder:
     ) -> dict[str, list[Encoded]]:
         """Encode texts by each of the adapters named; token states too for those in `with_tokens`.
 
-        A text beyond the adapter's `max_tokens` is cut there.
+        A text beyond an adapter's `max_tokens` is cut there, as it was when the adapter was trained.
         """
-        limit = max(self._limits[name] for name in names)
-        ids = [self._ids(text, limit) for text in texts]
         found: dict[str, list[Encoded | None]] = {name: [None] * len(texts) for name in names}
-        for batch in batches([len(one) for one in ids], _BATCH_TOKENS):
-            for name, rows in self._pass([ids[row] for row in batch], names, with_tokens).items():
-                for row, encoded in zip(batch, rows, strict=True):
-                    found[name][row] = encoded
+        for together, rows, ids in self._jobs(texts, names):
+            for batch in batches([len(one) for one in ids], _BATCH_TOKENS):
+                made = self._pass([ids[place] for place in batch], together, with_tokens)
+                for name, encoded in made.items():
+                    for place, one in zip(batch, encoded, strict=True):
+                        found[name][rows[place]] = one
         return {name: [one for one in rows if one is not None] for name, rows in found.items()}
+
+    def _jobs(
+        self, texts: Sequence[str], names: Sequence[str]
+    ) -> Iterator[tuple[Sequence[str], list[int], list[list[int]]]]:
+        """Adapters that share a pass, rows, and their token ids: a text that is cut at several places takes several."""
+        limits = sorted({self._limits[name] for name in names})
+        ids = [self._ids(text, limits[-1]) for text in texts]
+        alike = [row for row, one in enumerate(ids) if len(one) <= limits[0] or len(limits) == 1]
+        yield names, alike, [ids[row] for row in alike]
+        longer = sorted(set(range(len(texts))) - set(alike))
+        for limit in limits if longer else ():
+            mine = [name for name in names if self._limits[name] == limit]
+            yield mine, longer, [self._ids(texts[row], limit) for row in longer]
 
     def _ids(self, text: str, limit: int) -> list[int]:
         opening, closing = self.base.opening, self.base.closing

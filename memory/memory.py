@@ -47,6 +47,7 @@ class Memory(StatesApi, RecordsApi):
         planner: decides what questions ask; `decider` where None. foreseer, payer: of a served model.
         turn_space: encodes turns for a decider of scopes that has vectors of its own.
         labelers: tasks of the user's own, decided for every turn.
+        record_late: episodes get their records when records or states are first asked for, not when they close.
         on_close: called when the memory has been closed.
     """
 
@@ -63,6 +64,7 @@ class Memory(StatesApi, RecordsApi):
         payer: Payer | None = None,
         turn_space: Embedder | None = None,
         labelers: Sequence[Labeler] = (),
+        record_late: bool = False,
         on_close: Callable[[], None] | None = None,
     ) -> None:
         self.store = store
@@ -73,7 +75,7 @@ class Memory(StatesApi, RecordsApi):
         self._intake = Intake(store, clock)
         self._curation = Curation(store)
         self.states_decider = decider
-        self.pipeline = Pipeline(store, embedder, decider, writer, foreseer, payer, turn_space, labelers)
+        self.pipeline = Pipeline(store, embedder, decider, writer, foreseer, payer, turn_space, labelers, record_late)
         self.searcher = Searcher(store, embedder, planner or decider, self.pipeline.lexicon)
         self._presenter = Presenter(store, embedder, self.searcher)
         self._payer = payer

@@ -58,6 +58,7 @@ class RecordsApi:
         if turn_ids is not None:
             wanted = [turn_ids] if isinstance(turn_ids, str) else list(turn_ids)
             turns = [self.store.turns.get(ordinal, turn).id for turn in wanted]
+        self.pipeline.record(ordinal)
         ids = self.store.records.find(ordinal, entities, properties, turns)
         found = self.store.records.get(ordinal, ids)
         return {"results": [record_result(identity, found[identity]) for identity in ids if identity in found]}

@@ -13,6 +13,7 @@ from .protocols import Decider
 from .store import Store
 from .types import Evidence, Record, RecordDraft, State
 from .write.messages import parse_time
+from .write.pipeline import Pipeline
 from .write.states import StateReducer
 
 _CONTRADICTIONS = ("asserted", "hearsay", "uncertain", "negated")
@@ -27,9 +28,10 @@ class StateOwner(TypedDict, total=False):
 
 
 class StatesApi:
-    """The part of the facade that reads and writes states. `store` and `states_decider` are the facade's."""
+    """The part of the facade that reads and writes states. Its attributes are the facade's."""
 
     store: Store
+    pipeline: Pipeline
     states_decider: Decider | None = None
 
     @cached_property
@@ -125,7 +127,7 @@ class StatesApi:
 
     def conflicts(self, **owner: Unpack[StateOwner]) -> dict[str, Any]:
         """Contradictions that are open: each claim with the fact that it contradicts. `resolve` decides them."""
-        ordinal = self._ordinal(owner)
+        ordinal = self._recorded(owner)
         pending = self.store.states.with_status(ordinal, "pending")
         found = []
         for state in pending:
@@ -157,6 +159,12 @@ class StatesApi:
         """Undo a merge of entities."""
         return self.reducer.unmerge(self._ordinal(owner), name)
 
+    def _recorded(self, owner: StateOwner) -> int:
+        """The namespace, once the episodes that have closed there have their records."""
+        ordinal = self._ordinal(owner)
+        self.pipeline.record(ordinal)
+        return ordinal
+
     def _ordinal(self, owner: StateOwner) -> int:
         return self.store.namespaces.ordinal(address(**owner).namespace)
 
@@ -166,7 +174,7 @@ class StatesApi:
         for field, text in (("entity", entity), ("property", name)):
             if text is not None and (not isinstance(text, str) or not text.strip()):
                 raise InputError(field, f"{text!r} is not a name", "pass a non-empty string")
-        ordinal = self._ordinal(owner)
+        ordinal = self._recorded(owner)
         if known is None:
             return self.reducer.states(ordinal, entity, name, condition)
         if name is None:

@@ -69,6 +69,7 @@ def open_memory(path: str | Path | Settings | None = None, **overrides: Any) -> 
         strict_namespaces=settings.memory.strict_namespaces,
         turn_space=getattr(decider, "turn_space", None),
         labelers=_labelers(decider),
+        record_late=_late(settings),
         on_close=_closing(embedder),
     )
 
@@ -129,6 +130,7 @@ def _served_memory(settings: Settings, store: Store, embedder: Embedder, client:
         strict_namespaces=settings.memory.strict_namespaces,
         turn_space=getattr(decider, "turn_space", None),
         labelers=_labelers(decider),
+        record_late=_late(settings),
         planner=parts.planner,
         foreseer=parts.foresight if decides or writes else None,
         payer=LedgerPayer(client, store),
@@ -190,6 +192,12 @@ def _students(settings: Settings, embedder: Embedder, required: bool) -> ServedS
     if made.artifacts or not required:
         return made if made.artifacts else None
     raise InputError("decider.kind", "student: there are none", "train some: `intentmem distill train`")
+
+
+def _late(settings: Settings) -> bool:
+    """Whether records wait until somebody asks for them."""
+    chosen = settings.memory.records
+    return settings.writer.kind != "llm" if chosen == "auto" else chosen == "read"
 
 
 def _labelers(decider: Decider) -> list[Labeler]:

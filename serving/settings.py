@@ -136,6 +136,11 @@ class MemorySettings(_Group):
         default="default", min_length=1, description="namespace of the command line where none is given"
     )
     strict_namespaces: bool = Field(default=False, description="writing to an unknown namespace is an error")
+    records: Literal["auto", "write", "read"] = Field(
+        default="auto",
+        description="when episodes get their records: as they close (write), or when records or states are first asked "
+        "for (read); auto: write with a served writer, which reads them anyway",
+    )
 
 
 class ReadSettings(_Group):

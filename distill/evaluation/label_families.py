@@ -1,4 +1,4 @@
-"""Families of entity types: what kind of value a label stands for, by the head words of its description, then its name.
+"""Families of entity types: what kind of value a label stands for, by its head word.
 
 Thirteen families, in the order in which they are tried; what fits none is `other`. Only evaluation uses them: a decider
 that confuses "departure date" with "leaving date" knows more than one that takes it for a price.
@@ -11,10 +11,10 @@ from functools import cache
 
 FAMILIES: tuple[tuple[str, str], ...] = (
     ("property", r"^(boolean|whether|if|is|has|offers|serves|good for|furnished|pets|allows?)\b"),
-    ("date", r"\b(date|day|dates)\b"),
-    ("duration", r"\b(duration|length of|wait(ing)? time)\b"),
-    ("time", r"\b(time|times|hour)\b"),
     ("contact", r"\b(phone|email|website|contact)\b"),
+    ("duration", r"\b(duration|length|wait(ing)? time|number of (hours|days|nights|weeks))\b"),
+    ("date", r"\b(date|day|dates)\b"),
+    ("time", r"\b(time|times|hour)\b"),
     ("rating", r"\b(rating|stars?|review)\b"),
     ("money", r"\b(price|prices|fare|cost|amount|balance|rent|fee|budget|income)\b"),
     ("count", r"\b(number|count|size|travelers|passengers|party|transfers|stops|people)\b"),
@@ -26,16 +26,23 @@ FAMILIES: tuple[tuple[str, str], ...] = (
 )
 """Each family with the words that tell it."""
 OTHER = "other"
+_WHOLE = 3
 
 
 @cache
 def family(text: str) -> str:
-    """The family of a label's text `name: description`: its name decides, else its description."""
+    """The family of a label's text `name: description`.
+
+    The first three are told by the whole name, the others by its head word, else by any word of it, else by the
+    description; `property` also by a description that begins as a yes or no.
+    """
     name, _, description = text.lower().partition(": ")
-    if re.search(FAMILIES[0][1], description) or re.search(FAMILIES[0][1], name):
-        return FAMILIES[0][0]
-    for words in (name, description):
-        for found, pattern in FAMILIES[1:]:
+    head = re.split(r" (?:of|for|in|from) ", name)[0].split()[-1:]
+    whole, others = FAMILIES[:_WHOLE], FAMILIES[_WHOLE:]
+    if re.search(whole[0][1], description):
+        return whole[0][0]
+    for words, families in ((name, whole), (" ".join(head), others), (name, others), (description, FAMILIES[1:])):
+        for found, pattern in families:
             if re.search(pattern, words):
                 return found
     return OTHER

@@ -32,7 +32,7 @@ _SENTENCE = re.compile(r"[^.?!]*[?]|[^.?!]+")
 _ABROAD = ("people", "health", "things", "life", "work")
 
 
-def match_traces(corpus: Corpus | None = None, *, seed: int = 0, n: int = 1600, split: Split = "train") -> list[Trace]:
+def match_traces(corpus: Corpus | None = None, *, seed: int = 0, n: int = 1200, split: Split = "train") -> list[Trace]:
     """Traces of requirements with what they ask for; a property is a conversation. Deterministic for a seed.
 
     Args:

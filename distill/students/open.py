@@ -1,7 +1,8 @@
 """Students of open label spaces: labels are encoded texts, so that a label nobody trained on is scored like any other.
 
-Two kinds of head. `one` puts labels in an order, as `event` needs: a softmax over the vocabulary, then the chance that
-a label applies from its `Signs`. `several` judges each label by itself, as `entity_types` needs.
+The likeliest labels are weighed against each other: what speaks for each (`Vocabulary.signs`) gives the chance that it
+applies. Two kinds of answer follow. `one` names the likeliest, as `event` needs, and others beside it; `several` names
+all that are likely enough, as `entity_types` needs.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from .open_reading import Reading, read
 from .open_scoring import Floats, Scoring, unit
 
 ONE, SEVERAL = "one", "several"
-CONSIDERED = 10
+CONSIDERED = 16
 """Labels whose probability is stated, at most."""
-UNCALIBRATED = {ONE: (1.0, 0.0, 0.0, 0.5), SEVERAL: (0.0, 1.0, 0.0, 0.0)}
+UNCALIBRATED = {ONE: (1.0, 0.0, 0.0, 0.0, 0.5), SEVERAL: (0.0, 1.0, 0.0, 0.0, 0.0)}
 """`OpenOptions.chance` of a head that has not been calibrated."""
 _KEPT_MATRICES = 8
 _LEAST = 0.02
-_UNLIKE = 0.5
+_UNLIKE = 0.4
 """Cosine of two labels below which they are no rivals."""
 Doubles = NDArray[np.float64]
 
@@ -40,9 +41,7 @@ class OpenOptions:
 
     Attributes:
         kind: `one` or `several`.
-        chance: log-odds that a label applies, as weights of its `Signs` in their order, and an offset; of `several`,
-            the score alone counts.
-        temperature: of the softmax of `one`.
+        chance: log-odds that a label applies, as weights of its signs in their order, and an offset.
         floor: least chance of the best label of `one`; below it no label fits.
         threshold: least chance of any other label, or of each of `several`.
         certainty: of `several`, slope and offset that turn the log-odds of all labels being right into a confidence.
@@ -53,8 +52,7 @@ class OpenOptions:
     """
 
     kind: str
-    chance: tuple[float, float, float, float]
-    temperature: float = 1.0
+    chance: tuple[float, float, float, float, float]
     floor: float = 0.0
     threshold: float = 0.5
     certainty: tuple[float, float] = (1.0, 0.0)
@@ -64,8 +62,8 @@ class OpenOptions:
     taught: tuple[str, ...] = ()
 
     def chances(self, signs: Doubles) -> Doubles:
-        """The chance that each label applies, from its signs (..., 3)."""
-        odds = signs @ np.array(self.chance[:3]) + self.chance[3]
+        """The chance that each label applies, from its signs (..., 4)."""
+        odds = signs @ np.array(self.chance[:-1]) + self.chance[-1]
         return np.asarray(1 / (1 + np.exp(-np.clip(odds, -30, 30))), np.float64)
 
     @classmethod
@@ -174,22 +172,22 @@ class OpenStudent:
         if self.settings.kind == ONE:
             return self._best(scores, vocabulary)
         options = self.settings
-        chances = options.chances(alone(scores))
-        chances[~vocabulary.fine] = 0.0
-        order = [int(row) for row in np.argsort(-chances, kind="stable")[:CONSIDERED]]
-        labels = [row for row in order if chances[row] >= options.threshold][: options.most]
-        confidence = certainty(chances, options)
-        return self._said(labels, {row: float(chances[row]) for row in order}, confidence, vocabulary)
+        rows, signs = vocabulary.signs(scores)
+        found = options.chances(signs)
+        order = np.argsort(-found, kind="stable")
+        chances = dict(zip(rows[order].tolist(), found[order].tolist(), strict=True))
+        labels = [row for row, chance in chances.items() if chance >= options.threshold][: options.most]
+        return self._said(labels, chances, certainty(found, options), vocabulary)
 
     def _best(self, scores: Doubles, vocabulary: Vocabulary) -> Decision:
         options = self.settings
-        order, signs = vocabulary.signs(scores, options.temperature)
+        order, signs = vocabulary.signs(scores)
         chances = dict(zip(order.tolist(), options.chances(signs).tolist(), strict=True))
         best = int(order[0])
         if chances[best] >= options.floor:
             others = [row for row in chances if row != best and chances[row] >= options.threshold]
             return self._said([best, *others][: options.most], chances, chances[best], vocabulary)
-        coarse = vocabulary.closest_coarse(scores, options.temperature)
+        coarse = vocabulary.closest_coarse(scores)
         if coarse is not None and (likely := float(options.chances(coarse[1]))) >= options.floor:
             return self._said([coarse[0]], {coarse[0]: likely, **chances}, likely, vocabulary)
         return self._said([], chances, 1 - chances[best], vocabulary)
@@ -221,42 +219,39 @@ class Vocabulary:
         self._coarse = np.unique(self._parents[self._parents >= 0])
         self.fine = np.ones(len(candidates), bool)
         self.fine[self._coarse] = False
+        self._size = float(np.log(self.fine.sum()))
 
-    def signs(self, scores: Doubles, temperature: float) -> tuple[NDArray[np.int64], Doubles]:
-        """The likeliest fine labels, best first, as rows (K,), and what speaks for each, (K, 3).
+    def signs(self, scores: Doubles) -> tuple[NDArray[np.int64], Doubles]:
+        """The likeliest fine labels, best first, as rows (K,), and what speaks for each, (K, 4).
 
         Signs of a label: the logarithm of its share of the softmax; its score; the logarithm of its share among its
-        rivals alone, which are labels of like meaning. A turn may well bear two labels that are unlike, hardly two
-        that are alike.
+        rivals alone, which are labels of like meaning; the logarithm of the number of labels. A turn may well bear two
+        labels that are unlike, hardly two that are alike; and the best of many is less often right than that of few.
         """
-        logs = self._logs(scores, temperature)
+        logs = self._logs(scores)
         order = np.argsort(-logs, kind="stable")[: min(CONSIDERED, int(self.fine.sum()))]
         near = self.vectors[order]
         alike = np.clip((near @ near.T - _UNLIKE) / (1 - _UNLIKE), 0, 1)
         shares = np.exp(logs[order])
         among = shares / np.maximum(alike @ shares, 1e-30)
-        return order, np.stack([logs[order], scores[order], np.log(np.clip(among, 1e-30, 1))], axis=1)
+        size = np.full(len(order), self._size)
+        return order, np.stack([logs[order], scores[order], np.log(np.clip(among, 1e-30, 1)), size], axis=1)
 
-    def closest_coarse(self, scores: Doubles, temperature: float) -> tuple[int, Doubles] | None:
-        """The coarse label whose fine ones have most of the softmax between them, with its signs (3,); None without."""
+    def closest_coarse(self, scores: Doubles) -> tuple[int, Doubles] | None:
+        """The coarse label whose fine ones have most of the softmax between them, with its signs (4,); None without."""
         if not len(self._coarse):
             return None
-        shares = np.exp(self._logs(scores, temperature))
+        shares = np.exp(self._logs(scores))
         under = [np.flatnonzero(self._parents == row) for row in self._coarse]
         own = np.array([shares[rows].sum() for rows in under])
         best = int(own.argmax())
         share = float(np.log(max(own[best], 1e-30)))
-        return int(self._coarse[best]), np.array([share, scores[under[best]].max(), share])
+        return int(self._coarse[best]), np.array([share, scores[under[best]].max(), share, self._size])
 
-    def _logs(self, scores: Doubles, temperature: float) -> Doubles:
-        scaled = np.where(self.fine, scores / temperature, -np.inf)
+    def _logs(self, scores: Doubles) -> Doubles:
+        scaled = np.where(self.fine, scores, -np.inf)
         raised = scaled - scaled.max()
         return np.asarray(raised - np.log(np.exp(raised).sum()), np.float64)
-
-
-def alone(scores: Doubles) -> Doubles:
-    """Scores (L,) as signs (L, 3) of labels that are judged each by itself."""
-    return np.stack([np.zeros_like(scores), scores, np.zeros_like(scores)], axis=1)
 
 
 def certainty(chances: Doubles, options: OpenOptions) -> float:

@@ -143,7 +143,7 @@ class _Columns:
 def _match(columns: _Columns, candidates: Candidates, query: Vector, keys: Floats) -> None:
     views = candidates.views
     assert candidates.vectors is not None
-    silent = np.float32(~np.any(views["last_assistant"], axis=1))
+    silent = (~np.any(views["last_assistant"], axis=1)).astype(np.float32)
     for name, view in _MATCHED:
         columns[name] = views[view] @ keys[MAPS.index(name)]
     columns["assistant_absent"] = silent

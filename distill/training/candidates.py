@@ -66,7 +66,9 @@ def _train(task: Task, traces: list[Trace], base: Backbone, options: TrainOption
     folder = options.checkpoints / task.name if options.checkpoints is not None else None
     curve = fit(recipe, loop, folder, options.progress)
     scale, none = recipe.numbers()
-    return finished(task, scale, none, encoder.adapter(task.name), base, curve, parts["calibration"], splits)
+    return finished(
+        task, scale, none, encoder.adapter(task.name), base, curve, parts["dev"], parts["calibration"], splits
+    )
 
 
 class CandidatesRecipe:

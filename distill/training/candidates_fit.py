@@ -33,30 +33,32 @@ def finished(
     adapter: Adapter,
     base: Backbone,
     curve: Curve,
+    dev: Sequence[Trace],
     calibration: Sequence[Trace],
     splits: Mapping[str, tuple[str, ...]],
 ) -> Trained:
-    """The student on its stored adapter, calibrated and measured on the calibration split.
+    """The student on its stored adapter, calibrated, and measured on the calibration split.
 
-    No choice depends on the calibration, so its top-1 is that of unseen conversations; its calibration error is
+    Temperature and confidence follow from both splits: of the development split only the epoch was chosen. No choice
+    depends on the calibration, so the top-1 of its split is that of unseen conversations; the calibration error is
     measured across: fitted on one half of the conversations, seen on the other.
     """
     encodings = Encodings(AdaptedEncoder(base, (adapter,)), ())
-    items = [trace.item() for trace in calibration]
+    held = [*dev, *calibration]
     bare = CandidatesStudent(task, adapter.name, scale, none, _options((1.0, 0.0)))
-    logits = bare.logits(items, encodings)
-    wanted = np.array([_place(trace) for trace in calibration])
+    logits = bare.logits([trace.item() for trace in held], encodings)
+    wanted = np.array([_place(trace) for trace in held])
     warmth, line = calibrated(logits, wanted)
     student = CandidatesStudent(task, adapter.name, scale / warmth, none / warmth, _options(line))
-    decisions = student.decide(items, encodings)
+    decisions = student.decide([trace.item() for trace in calibration], encodings)
     judged = tuple(compare(task, trace, decision) for trace, decision in zip(calibration, decisions, strict=True))
-    error = crossed_ece(logits, wanted, [trace.conversation for trace in calibration])
+    error = crossed_ece(logits, wanted, [trace.conversation for trace in held])
     measured = [one for one in measure(task, decisions, calibration) if one.metric != "ece"]
     return Trained(
         student=student,
         adapter=adapter,
         curve=curve,
-        measured=(*measured, Measured(task.name, "ece", error, len(items), data="calibration")),
+        measured=(*measured, Measured(task.name, "ece", error, len(held), data="dev+calibration")),
         splits=splits,
         reliability=reliability([one.confidence for one in judged], [one.agrees for one in judged]),
         judged=judged,

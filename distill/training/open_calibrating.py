@@ -13,7 +13,7 @@ from intentmem.memory.errors import MissingExtraError
 from intentmem.memory.tasks import Candidates, Item
 
 from ..students.base import Encodings
-from ..students.open import ONE, OpenStudent, Vocabulary, alone, together
+from ..students.open import CONSIDERED, ONE, OpenStudent, Vocabulary, together
 from ..traces import LabelSet, Trace
 
 _FIRST = 3
@@ -75,45 +75,60 @@ def _scored(student: OpenStudent, traces: Sequence[Trace], encodings: Encodings)
 
 def _best_first(student: OpenStudent, asked: Sequence[_Asked]) -> OpenStudent:
     """Chances from the likeliest labels of each turn; the floor is one that few right answers fall below."""
-    likeliest = [one.vocabulary.signs(one.scores, student.settings.temperature) for one in asked]
-    signs = np.concatenate([found[:_FIRST] for _, found in likeliest])
-    right = np.concatenate([one.applies[rows[:_FIRST]] for one, (rows, _) in zip(asked, likeliest, strict=True)])
-    if right.all() or not right.any():
-        return student
-    fitted = _with(student, chance=_logistic(signs, right))
-    best = fitted.settings.chances(np.stack([found[0] for _, found in likeliest]))
-    sure = np.array([bool(one.applies[rows[0]]) for one, (rows, _) in zip(asked, likeliest, strict=True)])
+    fitted, weighed = _weighed(student, asked, _FIRST)
+    best = np.array([one.chances[0] for one in weighed])
+    sure = np.array([bool(one.right[0]) for one in weighed])
     floor = float(np.quantile(best[sure], _LOST)) if sure.any() else 0.0
-    others = fitted.settings.chances(np.concatenate([found[1:] for _, found in likeliest]))
-    apply = np.concatenate([one.applies[rows[1:]] for one, (rows, _) in zip(asked, likeliest, strict=True)])
-    missed = int(sum(one.applies.sum() for one in asked)) - int(apply.sum())
-    return _with(fitted, floor=floor, threshold=_best_threshold(others, apply, int(sure.sum()), len(best), missed))
+    others = np.concatenate([one.chances[1:] for one in weighed])
+    apply = np.concatenate([one.right[1:] for one in weighed])
+    threshold = _best_threshold(others, apply, _wanted(asked), int(sure.sum()), len(best))
+    return _with(fitted, floor=floor, threshold=threshold)
 
 
 def _each(student: OpenStudent, asked: Sequence[_Asked]) -> OpenStudent:
-    """Chances from all pairs of turn and label, the threshold for the best micro-F1, confidence in the whole set."""
-    scores, right = np.concatenate([one.scores for one in asked]), np.concatenate([one.applies for one in asked])
-    if right.all():
-        return student
-    slope, offset = _logistic(scores[:, None], right)
-    fitted = _with(student, chance=(0.0, slope, 0.0, offset))
-    chances = [fitted.settings.chances(alone(one.scores)) for one in asked]
-    threshold = _best_threshold(np.concatenate(chances), right)
-    exact = np.array([bool(((row >= threshold) == one.applies).all()) for row, one in zip(chances, asked, strict=True)])
+    """Chances of all labels that are weighed, the threshold for the best micro-F1, confidence in the whole set."""
+    fitted, weighed = _weighed(student, asked, CONSIDERED)
+    chances, right = (np.concatenate(part) for part in zip(*weighed, strict=True))
+    threshold = _best_threshold(chances, right, _wanted(asked))
+    exact = np.array(
+        [
+            int(((one.chances >= threshold) & one.right).sum()) == int(whole.applies.sum())
+            and not ((one.chances >= threshold) & ~one.right).any()
+            for one, whole in zip(weighed, asked, strict=True)
+        ]
+    )
+    fitted = _with(fitted, threshold=threshold)
     if exact.all() or not exact.any():
-        return _with(fitted, threshold=threshold)
-    odds = np.array([together(row, threshold) for row in chances])
-    return _with(fitted, threshold=threshold, certainty=_logistic(odds[:, None], exact))
+        return fitted
+    odds = np.array([together(one.chances, threshold) for one in weighed])
+    return _with(fitted, certainty=_logistic(odds[:, None], exact))
 
 
-def _best_threshold(
-    chances: Doubles, right: NDArray[np.bool_], hits: int = 0, given: int = 0, missed: int = 0
-) -> float:
-    """The threshold of the best micro-F1, where `given` labels are given anyway, `hits` of them right.
+class _Weighed(NamedTuple):
+    """The labels of one trace that are weighed, likeliest first: chances (K,), and whether each applies (K,)."""
 
-    missed: labels that apply and are not among `chances`; the hits count among them.
-    """
-    wanted = int(right.sum()) + missed
+    chances: Doubles
+    right: NDArray[np.bool_]
+
+
+def _weighed(student: OpenStudent, asked: Sequence[_Asked], first: int) -> tuple[OpenStudent, list[_Weighed]]:
+    """The student with chances fitted to the first so many labels of each trace, and what it then says of all."""
+    found = [one.vocabulary.signs(one.scores) for one in asked]
+    right = [one.applies[rows] for one, (rows, _) in zip(asked, found, strict=True)]
+    known = np.concatenate([row[:first] for row in right])
+    if known.any() and not known.all():
+        student = _with(student, chance=_logistic(np.concatenate([signs[:first] for _, signs in found]), known))
+    return student, [
+        _Weighed(student.settings.chances(signs), row) for (_, signs), row in zip(found, right, strict=True)
+    ]
+
+
+def _wanted(asked: Sequence[_Asked]) -> int:
+    return int(sum(one.applies.sum() for one in asked))
+
+
+def _best_threshold(chances: Doubles, right: NDArray[np.bool_], wanted: int, hits: int = 0, given: int = 0) -> float:
+    """The threshold of the best micro-F1 where `wanted` labels apply; `given` are given anyway, `hits` rightly."""
 
     def f1(threshold: float) -> float:
         said = chances >= threshold

@@ -109,7 +109,8 @@ def _by_source(runs: Sequence[Run]) -> dict[str, list[Run]]:
 
 def _up_to(runs: Sequence[Run], turns: int) -> list[Run]:
     """Runs until there are so many turns, one at least."""
-    found, count = [], 0
+    found: list[Run] = []
+    count = 0
     for run in runs:
         if found and count + len(run.steps) > turns:
             break

@@ -113,7 +113,8 @@ class ScopeRecipe:
         import torch
         from torch.nn import functional
 
-        losses, hits = defaultdict(list), defaultdict(list)
+        losses: defaultdict[str, list[float]] = defaultdict(list)
+        hits: defaultdict[str, list[float]] = defaultdict(list)
         for window in self._dev_windows:
             x = functional.normalize(self.trunk.pooled(window.texts), dim=1)
             logits = self._logits(x, self._keys(x, window), window)
@@ -132,7 +133,7 @@ class ScopeRecipe:
 
     def _epoch(self, epoch: int) -> list[Window]:
         rng = random.Random(f"{self._seed} {epoch}")
-        made = []
+        made: list[Window] = []
         for run in self._train:
             times = self._weights.get(run.source, 1.0)
             for _ in range(int(times) + (rng.random() < times % 1)):

@@ -60,8 +60,10 @@ class Pipeline:
         payer: Payer | None = None,
         turn_space: Embedder | None = None,
         labelers: Sequence[Labeler] = (),
+        record_late: bool = False,
     ) -> None:
         self._store = store
+        self._record_late = record_late
         self._embedder = embedder
         self.lexicon = Lexicon(store, embedder)
         self._space = ScopeSpace(store, embedder, turn_space)
@@ -83,8 +85,9 @@ class Pipeline:
             while True:
                 removals = self._store.namespaces.removals(namespace)
                 waiting = self._store.operations.unfinished(MAX_ATTEMPTS, namespace)
-                # Of an earlier run, whose labels are written and whose records are not.
-                self._record(namespace, [op for op in waiting if op.done_row >= op.last_row], tried)
+                if not self._record_late:
+                    # Of an earlier run, whose labels are written and whose records are not.
+                    self._record(namespace, [op for op in waiting if op.done_row >= op.last_row], tried)
                 batch = self._batch(namespace, [op for op in waiting if op.id not in tried])
                 if not batch:
                     return done
@@ -99,7 +102,8 @@ class Pipeline:
     def _work(self, namespace: int, batch: Batch, removals: int, tried: set[str]) -> int:
         """Turns done of a batch; operations that failed are added to `tried`."""
         if self._attempt(namespace, batch, removals):
-            self._record(namespace, [operation for operation, _ in batch], tried)
+            if not self._record_late:
+                self._record(namespace, [operation for operation, _ in batch], tried)
             return sum(len(turns) for _, turns in batch)
         if len(batch) == 1:
             tried.add(batch[0][0].id)
@@ -118,6 +122,12 @@ class Pipeline:
                 for operation in operations:
                     self._store.operations.fail(connection, operation.id, reasons[0])
         return reasons
+
+    def record(self, namespace: int) -> None:
+        """Write the records of closed episodes that have none yet; those that fail are tried again the next time."""
+        if self._store.episodes.unrecorded(namespace, MAX_ATTEMPTS):
+            with self._store.working(namespace):
+                self._record(namespace, [], set())
 
     def close_episodes(self, namespace: int) -> int:
         """Close the episodes that are open, with summaries and records; returns how many were closed.

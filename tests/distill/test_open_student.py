@@ -96,7 +96,7 @@ def test_a_turn_without_candidates_gets_no_label() -> None:
 
 
 def test_what_fits_nothing_is_not_forced_into_a_label() -> None:
-    strict = student(chance=(0.0, 1.0, 0.0, -15.0), floor=0.5)
+    strict = student(chance=(0.0, 1.0, 0.0, 0.0, -15.0), floor=0.5)
     fits, none = decide(
         strict, [Item({"turn": f"user: {word}"}, offered("price", "song")) for word in ("song", "date")]
     )
@@ -109,7 +109,7 @@ def test_of_two_levels_a_fine_label_is_chosen_and_the_coarse_one_only_where_no_f
     vocabulary = offered("ask", "ask price", "ask date", "thank", "thank greet", parents=(-1, 0, 0, -1, 3))
     plain = decide(student(threshold=0.9), [Item({"turn": "user: ask price"}, vocabulary)])[0]
     assert plain.labels == ("l1",)
-    doubtful = student(chance=(3.0, 0.0, 0.0, 2.0), floor=0.5, threshold=0.9)
+    doubtful = student(chance=(3.0, 0.0, 0.0, 0.0, 2.0), floor=0.5, threshold=0.9)
     between = decide(doubtful, [Item({"turn": "user: ask"}, vocabulary)])[0]
     assert between.labels == ("l0",)
 

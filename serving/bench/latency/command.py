@@ -49,7 +49,7 @@ def latency(
     from ..commands import command_line, finish, names, numbers
     from ..progress import Progress
     from ..report import Report
-    from .files import MAIN, write_all
+    from .files import SHOWN, write_all
     from .plan import LatencyPlan
     from .run import Run, run
 
@@ -88,7 +88,7 @@ def latency(
         made.append(run(plan, command_line(), progress))
         return made[0].report
 
-    finish(measure, json, MAIN)
+    finish(measure, json, SHOWN)
     if out is not None:
         try:
             for path in write_all(made[0], out):

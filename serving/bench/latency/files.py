@@ -17,12 +17,14 @@ from ..tables import number_text
 if TYPE_CHECKING:
     from .run import Run
 
-MAIN = (
+_MAIN = (
     *("p50_ms", "p90_ms", "p95_ms", "p99_ms", "cold_ms", "throughput_per_s", "goodput_per_s"),
     *("first_token_p50_ms", "first_output_p50_ms", "calls", "tokens_in", "tokens_out", "money_per_1000", "agreement"),
     "failed",
 )
-"""Columns of tables; every figure is in the CSV and JSON."""
+"""Columns of the Markdown tables; every figure is in the CSV and JSON."""
+SHOWN = frozenset(["p50_ms", "p95_ms", "throughput_per_s", "tokens_in", "money_per_1000", "agreement", "failed"])
+"""Columns on a terminal."""
 
 
 def write_all(run: Run, folder: Path) -> list[Path]:
@@ -92,7 +94,7 @@ def _groups(report: Report) -> Iterator[str]:
     for row in report.rows:
         groups.setdefault(row.group, {}).setdefault(row.subject, {})[row.metric] = row
     for group, subjects in groups.items():
-        columns = [metric for metric in MAIN if any(metric in found for found in subjects.values())]
+        columns = [metric for metric in _MAIN if any(metric in found for found in subjects.values())]
         yield f"## {group}"
         yield ""
         yield f"| subject | n | {' | '.join(columns)} |"
