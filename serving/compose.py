@@ -68,7 +68,7 @@ def open_memory(path: str | Path | Settings | None = None, **overrides: Any) -> 
         SystemClock(),
         strict_namespaces=settings.memory.strict_namespaces,
         turn_space=getattr(decider, "turn_space", None),
-        labelers=_labelers(decider),
+        labelers=_labelers(settings, embedder, decider),
         record_late=_late(settings),
         on_close=_closing(embedder),
     )
@@ -129,7 +129,7 @@ def _served_memory(settings: Settings, store: Store, embedder: Embedder, client:
         SystemClock(),
         strict_namespaces=settings.memory.strict_namespaces,
         turn_space=getattr(decider, "turn_space", None),
-        labelers=_labelers(decider),
+        labelers=_labelers(settings, embedder, decider),
         record_late=_late(settings),
         planner=parts.planner,
         foreseer=parts.foresight if decides or writes else None,
@@ -200,15 +200,15 @@ def _late(settings: Settings) -> bool:
     return settings.writer.kind != "llm" if chosen == "auto" else chosen == "read"
 
 
-def _labelers(decider: Decider) -> list[Labeler]:
-    """Labelers of the user's own tasks, where students decide."""
-    from intentmem.distill.runtime import ServedStudents
-
-    if not isinstance(decider, ServedStudents):
+def _labelers(settings: Settings, embedder: Embedder, decider: Decider) -> list[Labeler]:
+    """Labelers of the user's own tasks, whoever decides the built-in ones."""
+    if find_spec("torch") is None or settings.embedder.profile in _WITHOUT_TORCH:
         return []
     from intentmem.distill.labelers import own_labelers
+    from intentmem.distill.runtime import ServedStudents
 
-    return own_labelers(decider, decider.artifacts)
+    students = decider if isinstance(decider, ServedStudents) else _students(settings, embedder, required=False)
+    return own_labelers(students, students.artifacts) if students is not None else []
 
 
 def _teacher(client: LLMClient | None, store: Store | None) -> Decider:

@@ -77,7 +77,7 @@ class DeciderSettings(_Group):
     """What decides. A plain string is a kind."""
 
     kind: Literal["auto", "student", "baseline", "llm", "cascade"] = Field(
-        default="auto",
+        default="baseline",
         description='"student" (trained encoders), "baseline" (rules and similarity), "llm" (the served model), '
         '"cascade" (students, and the served model where they are unsure); "auto" takes students where some fit the '
         "embedder, else the baseline",

@@ -1,6 +1,6 @@
 """One command's worth of training: sources in, artifacts out. Also what `accelerate launch` starts:
 
-    python -m accelerate.commands.launch -m intentmem.distill.training.run --task all --data sgd:PATH --out DIR
+python -m accelerate.commands.launch -m intentmem.distill.training.run --task all --data sgd:PATH --out DIR
 """
 
 from __future__ import annotations
