@@ -34,6 +34,7 @@ class AsyncMemory:
 
     add = _threaded(Memory.add)
     process = _threaded(Memory.process)
+    label = _threaded(Memory.label)
     operation = _threaded(Memory.operation)
     search = _threaded(Memory.search)
     context = _threaded(Memory.context)

@@ -133,9 +133,9 @@ def stream_answer(
         return _abstention(asked, _Spent(memory, asked, ""))
     spent = _Spent(memory, asked, client.name)
     whole, held, opened = "", "", False
-    stream = client.stream(TextRequest(_messages("answer_stream", asked), _ROOM, task="answer"))
-    # Whoever pays is settled at the first piece: a context must not stay entered while the caller has control.
+    # Whoever pays is settled by the first piece: a context must not stay entered while the caller has control.
     with client.charging(spent):
+        stream = client.stream(TextRequest(_messages("answer_stream", asked), _ROOM, task="answer"))
         first = next(stream, "")
     for piece in chain([first], stream):
         whole += piece

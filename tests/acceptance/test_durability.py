@@ -387,4 +387,4 @@ def test_words_are_indexed_anew_when_the_file_was_cut_by_another_stemmer(folder:
         found = memory.search("running agency", namespace="n", recipe="lexical")["results"]
         assert found and found[0]["score"] > 0
         memory.delete(found[0]["id"], namespace="n")
-        assert memory.store.orphans(memory.store.namespaces.ordinal("n")) == {"embedding": 0, "intent": 0, "episode": 0}
+        assert set(memory.store.orphans(memory.store.namespaces.ordinal("n")).values()) == {0}

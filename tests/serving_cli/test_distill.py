@@ -96,7 +96,7 @@ def test_a_task_of_a_file_is_trained_measured_and_put_in_service(place: Path, cl
     assert "fails on labels" in cli("promote", "out/mood", "--target", "0.99", fails=1)
     promoted = cli("promote", "out/mood", "--target", "0.99", "--force", "--json")
     assert promoted["forced"] == "yes" and promoted["current"]
-    assert [one["task"] for one in cli("list", "--json")["students"] if one["current"]][-1:] == ["mood"]
+    assert "mood" in {one["task"] for one in cli("list", "--json")["students"] if one["current"]}
     assert cli("show", "mood", "--json")["version"] == promoted["version"]
 
     doubted = cli(
