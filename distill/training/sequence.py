@@ -32,7 +32,7 @@ from .sequence_head import thinned, train_head
 
 ADAPTER = "scope"
 SHAPE = LoraShape(layers=2)
-"""Two layers did as well as four, for half the training."""
+"""Two layers take half the training of four; the two were not compared on equal terms."""
 LOOP = LoopConfig(epochs=3, patience=2)
 TURNS = 16_000
 """Turns of a source in an epoch of the encoder, and turns of it that the head is trained on, at most."""
