@@ -21,6 +21,7 @@ from intentmem.train_data.schemas import TurnGold
 
 from ..splits import GIVEN
 from ..traces import GOLD, LabelSet, Trace
+from .label_examples import example_traces
 from .label_seeds import seed_names, seed_options
 
 HELD_OUT = "test"
@@ -51,7 +52,8 @@ SGD_TRAINING = frozenset(
 def label_traces(corpus: Corpus, seed: int = 0, evaluation: bool = False) -> list[Trace]:
     """Every annotated turn of a corpus, once for each of the two tasks, of teacher `gold:<corpus>`.
 
-    To train on SGD, each is asked once more in the words of the seed vocabulary, of teacher `gold:sgd-seeds`. Of the
+    To train on SGD, each is asked once more in the words of the seed vocabulary, of teacher `gold:sgd-seeds`, and
+    examples of ordinary talk are added, of teacher `gold:examples`, as the vocabulary in service is general. Of the
     training part, whole services and some other dialogues are kept back for choosing and calibrating, half each; all
     other parts are `test`. A dialogue that stands there too is left out of training.
 
@@ -78,7 +80,7 @@ def label_traces(corpus: Corpus, seed: int = 0, evaluation: bool = False) -> lis
     ]
     if not traces:
         raise InputError("corpus", f"{corpus.name} names no events", "use sgd")
-    return traces
+    return [*traces, *example_traces(seed)] if seeds else traces
 
 
 def _options(corpus: Corpus, task: str) -> LabelSet:

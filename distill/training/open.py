@@ -55,8 +55,7 @@ def train(tasks: Sequence[Task], traces: Sequence[Trace], base: Backbone, option
     adapter_name = ADAPTER if all(task.name in TASKS for task in tasks) else "-".join(task.name for task in tasks)
     encoder = AdaptingEncoder(base, options.shape or SHAPE, options.seed)
     slices = _SLICES if len(splits["train"]) >= _MANY else 1
-    dev = splits["dev"][:_DEV]
-    recipe = OpenRecipe(encoder, lessons, splits["train"], dev, options.seed, slices)
+    recipe = OpenRecipe(encoder, lessons, splits["train"], _spread(splits["dev"], _DEV), options.seed, slices)
     curve = fit(recipe, options.loop or _loop(recipe, slices, options.seed), options.checkpoints, options.progress)
     recipe.trunk.forget()
     adapter = encoder.adapter(adapter_name)
@@ -111,8 +110,7 @@ class _Made:
 
     def _of(self, task: Task, split: str, most: int) -> list[Trace]:
         """Traces of a task in a split, of so many conversations at most, alike spread over the split."""
-        names = self._splits[split]
-        wanted = set(names[:: max(1, -(-len(names) // most))])
+        wanted = set(_spread(self._splits[split], most))
         return [trace for trace in self._parts[split] if trace.task == task.name and trace.conversation in wanted]
 
     def _measured(self, student: OpenStudent, traces: Sequence[Trace], encodings: Encodings) -> list[Measured]:
@@ -127,6 +125,11 @@ class _Made:
     def _judged(self, student: OpenStudent, traces: Sequence[Trace], encodings: Encodings) -> list[Judged]:
         decisions = student.decide(shared_items(traces), encodings)
         return [compare(student.task, trace, one) for trace, one in zip(traces, decisions, strict=True)]
+
+
+def _spread(names: Sequence[str], most: int) -> Sequence[str]:
+    """So many names at most, at equal distances."""
+    return names[:: max(1, -(-len(names) // most))]
 
 
 def _taught(one: Lesson, train: set[str]) -> tuple[str, ...]:
