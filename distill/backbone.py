@@ -73,6 +73,15 @@ class Backbone:
         found: torch.dtype = self.module.dtype
         return found
 
+    def bodies(self, texts: Sequence[str]) -> list[list[int]]:
+        """Token ids of each text, special ones left out, nothing cut."""
+        encoded = self.tokenizer.encode_batch_fast([readable(text) for text in texts], add_special_tokens=False)
+        return [one.ids for one in encoded]
+
+    def framed(self, body: Sequence[int], limit: int) -> list[int]:
+        """Token ids between the special ones, cut so that they are `limit` at most, special ones included."""
+        return [*self.opening, *body[: limit - len(self.opening) - len(self.closing)], *self.closing]
+
     def pooled(self, sequences: Sequence[Sequence[int]]) -> Vector:
         """One forward pass over B sequences of token ids, special ones included: (B, D) float32, not normalised."""
         import torch
@@ -119,6 +128,15 @@ class Backbone:
             vectors = self.pooled(canary)
             seconds.append(time.perf_counter() - started)
         return vectors, min(seconds[1:])
+
+
+def readable(text: str) -> str:
+    """The text as the tokenizer can take it: half of a surrogate pair becomes U+FFFD, NUL a space."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text.replace("\0", " ")
 
 
 def declared_dimension(folder: Path) -> int:

@@ -14,7 +14,7 @@ from intentmem.memory.errors import EmbedderError, InputError
 from intentmem.memory.protocols import TextKind
 from intentmem.memory.types import Fingerprint, Vector
 
-from .backbone import Backbone, declared_dimension
+from .backbone import Backbone, declared_dimension, readable
 from .profiles import PROFILES, EmbedderProfile
 from .weights import weights_digest
 
@@ -101,7 +101,7 @@ class SentenceTransformerEmbedder:
             raise InputError("texts", "must be a list of texts", "wrap a single one: [text]")
         prefix = self.profile.prefix(kind)
         parts = [
-            self._encode_chunk([_safe(text) for text in texts[start : start + _CHUNK_TEXTS]], prefix)
+            self._encode_chunk([readable(text) for text in texts[start : start + _CHUNK_TEXTS]], prefix)
             for start in range(0, len(texts), _CHUNK_TEXTS)
         ]
         if not parts:
@@ -110,8 +110,7 @@ class SentenceTransformerEmbedder:
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text by the encoder's own tokenizer, prefix and special tokens left out."""
-        encoded = self.backbone.tokenizer.encode_batch_fast([_safe(text) for text in texts], add_special_tokens=False)
-        return [len(one) for one in encoded]
+        return [len(ids) for ids in self.backbone.bodies(texts)]
 
     def _encode_chunk(self, texts: list[str], prefix: str) -> Vector:
         sequences, owners = self._sequences(texts, prefix)
@@ -195,15 +194,6 @@ class SentenceTransformerEmbedder:
         return np.concatenate(
             [self._pooled_within_memory(sequences[:half]), self._pooled_within_memory(sequences[half:])]
         )
-
-
-def _safe(text: str) -> str:
-    """The text as the tokenizer can take it: half of a surrogate pair becomes U+FFFD, NUL a space."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text.replace("\0", " ")
 
 
 def _normalised(vectors: Vector) -> Vector:

@@ -106,18 +106,14 @@ class AdaptedEncoder:
     ) -> Iterator[tuple[Sequence[str], list[int], list[list[int]]]]:
         """Adapters that share a pass, rows, and their token ids: a text that is cut at several places takes several."""
         limits = sorted({self._limits[name] for name in names})
-        ids = [self._ids(text, limits[-1]) for text in texts]
+        bodies = self.base.bodies(texts)
+        ids = [self.base.framed(body, limits[-1]) for body in bodies]
         alike = [row for row, one in enumerate(ids) if len(one) <= limits[0] or len(limits) == 1]
         yield names, alike, [ids[row] for row in alike]
         longer = sorted(set(range(len(texts))) - set(alike))
         for limit in limits if longer else ():
             mine = [name for name in names if self._limits[name] == limit]
-            yield mine, longer, [self._ids(texts[row], limit) for row in longer]
-
-    def _ids(self, text: str, limit: int) -> list[int]:
-        opening, closing = self.base.opening, self.base.closing
-        body = self.base.tokenizer.encode(_safe(text), add_special_tokens=False).ids
-        return [*opening, *body[: limit - len(opening) - len(closing)], *closing]
+            yield mine, longer, [self.base.framed(bodies[row], limit) for row in longer]
 
     def _pass(self, ids: list[list[int]], names: Sequence[str], with_tokens: Sequence[str]) -> dict[str, list[Encoded]]:
         import torch
@@ -245,7 +241,3 @@ def _passing_on() -> nn.Module:
             return inputs_embeds
 
     return PassingOn()
-
-
-def _safe(text: str) -> str:
-    return text.encode("utf-8", "replace").decode("utf-8")

@@ -108,9 +108,7 @@ class StudentDecider:
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text by the base's tokenizer, special ones left out."""
         assert self.encodings is not None
-        tokenizer = self.encodings.encoder.base.tokenizer
-        safe = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
-        return [len(one.ids) for one in tokenizer.encode_batch(safe, add_special_tokens=False)]
+        return [len(ids) for ids in self.encodings.encoder.base.bodies(texts)]
 
 
 class TurnSpace:

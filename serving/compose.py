@@ -205,8 +205,12 @@ def _labelers(settings: Settings, embedder: Embedder, decider: Decider) -> list[
     if find_spec("torch") is None or settings.embedder.profile in _WITHOUT_TORCH:
         return []
     from intentmem.distill.labelers import own_labelers
+    from intentmem.distill.registry import Registry
     from intentmem.distill.runtime import ServedStudents
+    from intentmem.memory.tasks import TASKS
 
+    if set(Registry(settings.students.registry).current()) <= set(TASKS):
+        return []  # nothing is read at a start that has no use for it
     students = decider if isinstance(decider, ServedStudents) else _students(settings, embedder, required=False)
     return own_labelers(students, students.artifacts) if students is not None else []
 

@@ -21,7 +21,7 @@ from intentmem.memory.types import Vector
 from intentmem.memory.write.scopes import VIEWS
 
 from .base import Encodings
-from .sequence_features import CANDIDATE, TURN, Floats, Matching, features
+from .sequence_features import CANDIDATE, TURN, Floats, Matching, features, named_arrays
 
 _INHERITED = 0.97
 _CERTAIN = Decision((), {NONE: 1.0}, 1.0, "")
@@ -68,10 +68,7 @@ class Weigher:
         Raises:
             InputError: one is missing, or of another shape than the features.
         """
-        try:
-            found = cls(**{spec.name: np.asarray(arrays[spec.name], np.float32) for spec in fields(cls)})
-        except KeyError as error:
-            raise InputError(f"head.{error.args[0]}", "is missing") from error
+        found = cls(**named_arrays(cls, arrays))
         wanted = (len(CANDIDATE) + len(TURN), len(TURN) + 2 * len(CANDIDATE))
         if (len(found.inner), len(found.fresh_inner)) != wanted or len(found.mean) != wanted[0]:
             raise InputError("head.inner", f"takes {len(found.inner)} features, there are {wanted[0]}")

@@ -53,6 +53,18 @@ TURN = (
 """Features of the turn, equal for all candidates."""
 
 
+def named_arrays(cls: type[Any], arrays: Mapping[str, Vector]) -> dict[str, Floats]:
+    """Each field of a dataclass of arrays, from arrays by name.
+
+    Raises:
+        InputError: one is missing.
+    """
+    try:
+        return {spec.name: np.asarray(arrays[spec.name], np.float32) for spec in fields(cls)}
+    except KeyError as error:
+        raise InputError(f"head.{error.args[0]}", "is missing") from error
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Matching:
     """Bilinear maps: score = key . (scale * query + right @ (left' @ query) + bias).
@@ -75,10 +87,7 @@ class Matching:
         Raises:
             InputError: one is missing, or of another shape than the rest.
         """
-        try:
-            found = cls(**{spec.name: np.asarray(arrays[spec.name], np.float32) for spec in fields(cls)})
-        except KeyError as error:
-            raise InputError(f"head.{error.args[0]}", "is missing") from error
+        found = cls(**named_arrays(cls, arrays))
         maps, size = found.bias.shape
         if maps != len(MAPS) or found.left.shape != found.right.shape or found.left.shape[:2] != (maps, size):
             raise InputError("head.left", f"has shape {found.left.shape}, unlike bias {found.bias.shape}")

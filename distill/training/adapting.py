@@ -68,12 +68,7 @@ class AdaptingEncoder:
 
     def token_ids(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of each text, special ones included, cut at the adapter's limit."""
-        opening, closing = self.base.opening, self.base.closing
-        room = self.shape.max_tokens - len(opening) - len(closing)
-        encoded = self.base.tokenizer.encode_batch_fast(
-            [text.encode("utf-8", "replace").decode("utf-8") for text in texts], add_special_tokens=False
-        )
-        return [[*opening, *one.ids[:room], *closing] for one in encoded]
+        return [self.base.framed(body, self.shape.max_tokens) for body in self.base.bodies(texts)]
 
     def hidden(self, ids: Sequence[Sequence[int]]) -> tuple[torch.Tensor, torch.Tensor]:
         """Token states (B, T, D) and the mask (B, T) of sequences of ids, with gradients to the adapter."""

@@ -136,6 +136,7 @@ class Store:
                 self._remove_turn(connection, namespace, turn, references, bury)
             self.records.prune(connection, namespace, claimed)
         self._remove_orphans(connection, namespace)
+        self.traces.remove_orphans(connection)
         self.namespaces.bump(connection, namespace, removed=True)
         return worded
 

@@ -90,4 +90,7 @@ class TraceRows:
             " WHERE t.namespace = ? AND t.trajectory = ? AND t.seq > ? AND t.seq <= ? + trace.reach)",
             (namespace, namespace, turn.trajectory, turn.seq, turn.seq),
         )
+
+    def remove_orphans(self, connection: sqlite3.Connection) -> None:
+        """Remove options that no trace refers to any more, within the caller's transaction."""
         connection.execute("DELETE FROM trace_options WHERE key NOT IN (SELECT options FROM trace)")
