@@ -149,6 +149,8 @@ def rarity(frequency: Floats, eligible: NDArray[np.bool_]) -> Floats:
 
 def saturated(frequency: Floats, length: Floats) -> Floats:
     """BM25's damped frequency, (T, P)."""
+    if not length.size:
+        return np.zeros_like(frequency, np.float32)  # no turn to take a mean of
     padded = length + _LENGTH_PRIOR
     norm = K1 * (1 - B + B * padded / max(float(padded.mean()), 1e-6))
     return np.asarray(frequency * (K1 + 1) / (frequency + norm), np.float32)

@@ -222,3 +222,8 @@ def test_j07_a_turn_of_thirty_thousand_tokens_is_stored_whole(quick: Memory, wor
     text = "word " * words + "end"
     assert quick.add(text, namespace="n")["status"] == "done"
     assert texts_of(quick, "n") == [text]
+
+
+def test_turns_without_words_or_vectors_are_searched_without_a_warning(quick: Memory) -> None:
+    quick.add("!!!", namespace="n", wait=False)
+    assert [hit["memory"] for hit in quick.search("anything", namespace="n")["results"]] == ["!!!"]
