@@ -215,8 +215,7 @@ def threshold_of(artifact: Artifact, target: float) -> Threshold | None:
     if answers := judged(artifact.folder):
         return choose_threshold([one.confidence for one in answers], [one.agrees for one in answers], target)
     stated = [one for one in artifact.manifest.calibration.thresholds if one.target >= target]
-    found = min(stated, key=lambda one: one.target, default=None)
-    return None if found is None else Threshold(**found.model_dump())
+    return min(stated, key=lambda one: one.target, default=None)
 
 
 def judged(folder: Path) -> list[Judged]:
@@ -312,15 +311,8 @@ def _calibration(trained: Trained) -> manifest.Calibration:
     return manifest.Calibration(
         reliability=tuple(trained.reliability),
         ece=ece(scores, right) if scores else None,
-        thresholds=tuple(
-            manifest.ThresholdRecord(
-                target=one.target, value=one.value, coverage=one.coverage, agreement=one.agreement, bound=one.bound,
-                n=one.n,
-            )
-            for one in found
-            if one is not None
-        ),
-    )  # fmt: skip
+        thresholds=tuple(one for one in found if one is not None),
+    )
 
 
 def _put(fresh: Path, folder: Path) -> None:

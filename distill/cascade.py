@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from intentmem.memory.errors import DecisionError, InputError, ModelError
-from intentmem.memory.protocols import Decider, Embedder
+from intentmem.memory.protocols import Decider, Embedder, SpanReader
 from intentmem.memory.tasks import Decision, Item, Task
 
 from .audit import Audit
@@ -79,6 +79,12 @@ class CascadeDecider:
     def turn_space(self) -> Embedder | None:
         """The student's, for scope trackers."""
         found: Embedder | None = getattr(self._student, "turn_space", None)
+        return found
+
+    @property
+    def span_reader(self) -> SpanReader | None:
+        """The student's, for records."""
+        found: SpanReader | None = getattr(self._student, "span_reader", None)
         return found
 
     def decide(self, task: Task, items: Sequence[Item]) -> list[Decision]:

@@ -101,6 +101,15 @@ class AdaptedEncoder:
                         found[name][rows[place]] = one
         return {name: [one for one in rows if one is not None] for name, rows in found.items()}
 
+    def states(self, ids: Sequence[Sequence[int]], name: str) -> list[Vector]:
+        """Token states (T, D) of sequences of token ids, special ones included, by one adapter; nothing is cut."""
+        found: list[Vector] = [np.empty((0, self.dimension), np.float32)] * len(ids)
+        for batch in batches([len(one) for one in ids], _BATCH_TOKENS):
+            made = self._pass([list(ids[place]) for place in batch], [name], [name])[name]
+            for place, one in zip(batch, made, strict=True):
+                found[place] = one.pooled if one.tokens is None else one.tokens
+        return found
+
     def _jobs(
         self, texts: Sequence[str], names: Sequence[str]
     ) -> Iterator[tuple[Sequence[str], list[int], list[list[int]]]]:

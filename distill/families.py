@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any, Protocol, cast
 
 from intentmem.memory.errors import ArtifactError
-from intentmem.memory.tasks import SCOPE, Space, Task
+from intentmem.memory.tasks import RECORD_SPANS, SCOPE, Space, Task
 from intentmem.memory.types import Vector
 
 from .students.base import Student
@@ -30,15 +30,17 @@ CLASSES: dict[str, str] = {
     "open": "intentmem.distill.students.open:OpenStudent",
     "closed": "intentmem.distill.students.closed:ClosedStudent",
     "candidates": "intentmem.distill.students.candidates:CandidatesStudent",
+    "spans": "intentmem.distill.students.spans:SpansStudent",
 }
 """Class of each family, as `module:name`; imported when a student of it is loaded."""
 
 _BY_SPACE = {Space.CLOSED: "closed", Space.CANDIDATES: "candidates", Space.OPEN: "open"}
+_BY_NAME = {SCOPE.name: "sequence", RECORD_SPANS.name: "spans"}
 
 
 def family_for(task: Task) -> str:
-    """The family that answers a task: by its label space, except that scopes are decided in sequence."""
-    return "sequence" if task.name == SCOPE.name else _BY_SPACE[task.space]
+    """The family that answers a task: by its label space, except for scopes, decided in sequence, and for values."""
+    return _BY_NAME.get(task.name) or _BY_SPACE[task.space]
 
 
 def family_of(student: Student) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 
 from intentmem.memory.errors import InputError
@@ -10,6 +11,8 @@ from intentmem.memory.tasks import TASKS, Candidates, Decision, Item, Space, Tas
 from intentmem.memory.write.labelers import Labeler
 
 from .artifacts import Artifact
+
+_log = logging.getLogger(__name__)
 
 
 class _Named:
@@ -35,16 +38,18 @@ def own_labelers(students: Decider, artifacts: Sequence[Artifact]) -> list[Label
         task = artifact.task
         if task.name in TASKS or task.space is Space.CANDIDATES:
             continue
+        options = _options(artifact)
+        if task.space is Space.OPEN and not len(options):
+            _log.warning("the student of %r states no labels and puts none on turns: train it again", task.name)
+            continue
         try:
-            found.append(Labeler(task, _Named(students, artifact.manifest.decider), _options(artifact)))
+            found.append(Labeler(task, _Named(students, artifact.manifest.decider), options))
         except InputError:
             continue  # a task about something else than single turns, to be asked through the Python API
     return found
 
 
 def _options(artifact: Artifact) -> Candidates:
-    """The labels of an open task that the student was taught."""
-    if artifact.task.space is not Space.OPEN:
-        return Candidates()
-    taught = artifact.manifest.options.get("labels") or {}
-    return Candidates(tuple(taught), tuple(taught.values()))
+    """The labels that an open task's student was offered when it was taught; a closed task has its own."""
+    labels = artifact.manifest.options.get("labels") or {}
+    return Candidates(tuple(labels), tuple(labels.values()))

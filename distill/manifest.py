@@ -15,6 +15,8 @@ from intentmem.memory.errors import ArtifactError
 from intentmem.memory.tasks import Field as TaskField
 from intentmem.memory.tasks import Group, Option, Space, Task
 
+from .thresholds import Threshold
+
 FORMAT = 1
 NAME = "manifest.json"
 
@@ -64,23 +66,12 @@ class MetricRecord(_Part):
     data: str = ""
 
 
-class ThresholdRecord(_Part):
-    """Where a target agreement is met: see `Threshold`."""
-
-    target: float
-    value: float
-    coverage: float
-    agreement: float
-    bound: float
-    n: int
-
-
 class Calibration(_Part):
     """What confidence means. reliability: (mean confidence, accuracy, n) by bin."""
 
     reliability: tuple[tuple[float, float, int], ...] = ()
     ece: float | None = None
-    thresholds: tuple[ThresholdRecord, ...] = ()
+    thresholds: tuple[Threshold, ...] = ()
 
 
 class Manifest(_Part):

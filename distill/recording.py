@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
+from intentmem.memory.errors import DecisionError
 from intentmem.memory.protocols import Decider
 from intentmem.memory.store import Store
 from intentmem.memory.tasks import Decision, Item, Task
@@ -41,12 +42,12 @@ class RecordingDecider:
         return self._teacher.reads_window
 
     def decide(self, task: Task, items: Sequence[Item]) -> list[Decision]:
-        """As the teacher decides; what was decided by somebody else in its place is not recorded."""
+        """As the teacher decides; what is off the list of labels, or somebody else's in its place, is not recorded."""
         decided = self._teacher.decide(task, items)
         made = [
             self.trace(task, item, decision)
             for item, decision in zip(items, decided, strict=True)
-            if item.turn is not None and decision.decided_by == self._teacher.name
+            if item.turn is not None and decision.decided_by == self._teacher.name and _offered(task, item, decision)
         ]
         if made:
             self._sink(made)
@@ -94,6 +95,14 @@ def into_store(store: Store) -> Sink:
             store.traces.add(store.namespaces.ordinal(namespace), rows)
 
     return keep
+
+
+def _offered(task: Task, item: Item, decision: Decision) -> bool:
+    try:
+        task.check(item, decision)
+    except DecisionError:
+        return False
+    return True
 
 
 def _by_namespace(traces: Iterable[Trace]) -> dict[str, list[Trace]]:

@@ -10,16 +10,18 @@ from dataclasses import replace
 
 import numpy as np
 
-from intentmem.memory.errors import ArtifactError, IntentMemError
-from intentmem.memory.protocols import Decider, TextKind
-from intentmem.memory.tasks import SCOPE, TASKS, Decision, Item, Task
+from intentmem.memory.errors import ArtifactError, DecisionError, IntentMemError
+from intentmem.memory.protocols import Decider, ReadSpan, TextKind
+from intentmem.memory.tasks import RECORD_SPANS, SCOPE, TASKS, Decision, Item, Task
 from intentmem.memory.types import Fingerprint, Vector
 
 from . import artifacts
 from .artifacts import Artifact
 from .backbone import Backbone
 from .registry import Registry
+from .span_reader import StudentSpanReader
 from .students.base import Encodings, Student
+from .students.spans import SpansStudent
 
 _log = logging.getLogger(__name__)
 
@@ -48,7 +50,7 @@ class StudentDecider:
         self.students = dict(students)
         self.encodings = encodings
         self._fallback = fallback
-        self._names = dict(names or {})
+        self.names = dict(names or {})
         self._lock = threading.RLock()
         self.turn_space: TurnSpace | None = None
         if threads is not None and students:
@@ -93,12 +95,30 @@ class StudentDecider:
         with self._lock:
             found = self.students[task.name].decide(items, self.encodings)
         seconds = (time.perf_counter() - started) / max(1, len(items))
-        name = self._names.get(task.name, f"student:{task.name}")
+        name = self.names.get(task.name, f"student:{task.name}")
         return [replace(decision, decided_by=name, seconds=seconds) for decision in found]
 
+    @property
+    def span_reader(self) -> StudentSpanReader | None:
+        """What records are read with; None where no student reads values."""
+        return StudentSpanReader(lambda: self, lambda: self.names) if self.decides(RECORD_SPANS) else None
+
+    def read_spans(self, texts: Sequence[str], before: Sequence[Sequence[str]]) -> list[tuple[ReadSpan, ...]]:
+        """Values of texts, each after what was said before it, oldest first; none where no student reads values."""
+        student = self.students.get(RECORD_SPANS.name)
+        if not isinstance(student, SpansStudent) or not self.decides(RECORD_SPANS) or self.encodings is None:
+            return [()] * len(texts)
+        with self._lock:
+            return student.read(texts, before, self.encodings)
+
     def turn_vectors(self, texts: Sequence[str], adapter: str) -> Vector:
-        """Turns as one adapter sees them, (N, D), L2-normalised."""
-        assert self.encodings is not None
+        """Turns as one adapter sees them, (N, D), L2-normalised.
+
+        Raises:
+            DecisionError: none of the students has this adapter.
+        """
+        if self.encodings is None or all(student.adapter != adapter for student in self.students.values()):
+            raise DecisionError(f"no student here sees turns by {adapter}: it was exchanged")
         if not texts:
             return np.empty((0, self.encodings.encoder.dimension), np.float32)
         with self._lock:
@@ -114,12 +134,14 @@ class StudentDecider:
 class TurnSpace:
     """The vectors in which a student of scopes tells them apart, as an `Embedder` for scope trackers.
 
-    It keeps to one artifact: vectors that a tracker has stored must not change under it.
+    It keeps to one artifact, and to the students that it first asked: what a tracker has stored must not change under
+    it when they are exchanged.
     """
 
-    def __init__(self, artifact: Artifact, decider: Callable[[], StudentDecider]) -> None:
+    def __init__(self, artifact: Artifact, load: Callable[[], StudentDecider]) -> None:
         self._adapter = artifact.adapter.name
-        self._decider = decider
+        self._load = load
+        self._decider: StudentDecider | None = None
         self._fingerprint = Fingerprint(
             f"student:{self._adapter.partition('@')[0]}",
             f"{self._adapter.partition('@')[2]}{artifact.manifest.base.weights}",
@@ -133,18 +155,23 @@ class TurnSpace:
 
     def encode(self, texts: Sequence[str], kind: TextKind) -> Vector:
         """Turns as the adapter sees them: (N, D) float32, L2-normalised. `kind` makes no difference."""
-        return self._decider().turn_vectors(texts, self._adapter)
+        return self._students().turn_vectors(texts, self._adapter)
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text by the base's tokenizer."""
-        return self._decider().count_tokens(texts)
+        return self._students().count_tokens(texts)
+
+    def _students(self) -> StudentDecider:
+        if self._decider is None:
+            self._decider = self._load()
+        return self._decider
 
 
 class ServedStudents:
     """The students of a registry, loaded at the first decision, exchanged when another is promoted.
 
     An exchange is tried whole: where a canary or anything else fails, those that answer now go on, and `refused` says
-    why. A student of scopes is exchanged only by a restart, as trackers hold vectors of it.
+    why. With a student of scopes its `turn_space` is exchanged: trackers that hold vectors of the former are replayed.
 
     Args:
         registry: what is looked at before each call, at the cost of one look at a file's date.
@@ -173,19 +200,26 @@ class ServedStudents:
         self._weights = weights
         self._stamp = registry.stamp()
         self.artifacts = self._fitting(registry.open(TASKS))
-        self._scope = next((one for one in self.artifacts if one.task.name == SCOPE.name), None)
         self._active: StudentDecider | None = None
         self._loading = threading.Lock()
 
     @property
     def reads_window(self) -> bool:
         """See `StudentDecider.reads_window`."""
-        return self._scope is None and self._fallback.reads_window
+        return SCOPE.name not in self.tasks and self._fallback.reads_window
 
     @property
     def turn_space(self) -> TurnSpace | None:
         """Vectors for scope trackers; None where no student decides about scopes."""
-        return None if self._scope is None else TurnSpace(self._scope, self.active)
+        if self._active is not None or self._stamp != self.registry.stamp():
+            return self.active().turn_space
+        scope = next((one for one in self.artifacts if one.task.name == SCOPE.name), None)
+        return None if scope is None else TurnSpace(scope, self.active)
+
+    @property
+    def span_reader(self) -> StudentSpanReader:
+        """What records are read with, whichever student reads values then; none reads none."""
+        return StudentSpanReader(self.active, lambda: {one.task.name: one.manifest.decider for one in self.artifacts})
 
     @property
     def tasks(self) -> dict[str, Task]:
@@ -241,7 +275,7 @@ class ServedStudents:
         first, changed = self._active is None, stamp != self._stamp
         self._stamp = stamp  # also where it fails: one promotion is tried once
         try:
-            found = self._with_the_former_scope(self._fitting(self.registry.open(TASKS))) if changed else self.artifacts
+            found = self._fitting(self.registry.open(TASKS)) if changed else self.artifacts
             self._active = StudentDecider.of(found, self._base(), self._fallback, self._threads)
         except IntentMemError as error:
             if first and not changed:
@@ -255,10 +289,3 @@ class ServedStudents:
 
     def _fitting(self, found: Sequence[Artifact]) -> list[Artifact]:
         return [one for one in found if self._weights in (None, one.manifest.base.weights)]
-
-    def _with_the_former_scope(self, found: Sequence[Artifact]) -> list[Artifact]:
-        others = [one for one in found if one.task.name != SCOPE.name]
-        fresh = next((one for one in found if one.task.name == SCOPE.name), None)
-        if fresh is not None and (self._scope is None or fresh.manifest.version != self._scope.manifest.version):
-            _log.warning("the new student of scopes answers after a restart")
-        return [*([self._scope] if self._scope is not None else []), *others]

@@ -18,7 +18,7 @@ from .traces import Trace, belongs
 TRACES, BUILT = "traces", "built"
 NEEDED = ("sgd", "realmem", "tiage")
 """Corpora that the students which ship learn from."""
-_WITH_GOLD = ("scope", "event", "entity_types", "plan", "property_match", "support")
+_WITH_GOLD = ("scope", "event", "entity_types", "plan", "property_match", "support", "coverage", "record_spans")
 _BUILT_TEST, _FEWER = 2000, 3000
 
 
@@ -147,12 +147,18 @@ def _gold(names: Sequence[str], corpora: Sequence[Corpus], seed: int, evaluation
         for corpus in corpora:
             if corpus.name in NEEDED:
                 yield from _function("scope", "scope_traces")(corpus, seed, evaluation)
+        if built:
+            yield from _function("scope", "built_scope_traces")(seed, evaluation)
     if labelled := {"event", "entity_types"} & set(names):
         for corpus in corpora:
             if corpus.name == "sgd":
-                made = _function("labels", "label_traces")(corpus, seed, evaluation)
-                yield from (trace for trace in made if trace.task in labelled)
-    for name, make in (("plan", _plan), ("property_match", _property_match), ("support", _support)):
+                yield from _function("labels", "label_traces")(corpus, seed, evaluation, labelled)
+    if "record_spans" in names:
+        for corpus in corpora:
+            if corpus.name == "sgd":
+                yield from _function("spans", "span_traces")(corpus, seed, evaluation)
+    makers = {"plan": _plan, "property_match": _property_match, "support": _support, "coverage": _coverage}
+    for name, make in makers.items():
         if name in names:
             yield from make(corpora, seed, evaluation, built)
 
@@ -176,6 +182,15 @@ def _support(corpora: Sequence[Corpus], seed: int, evaluation: bool, built: bool
     make = _function("support", "support_traces")
     for corpus in _parts(corpora, ("sgd", "realmem"), evaluation):
         yield from make(corpus, seed=seed, n=_FEWER, split="test") if evaluation else make(corpus, seed=seed)
+
+
+def _coverage(corpora: Sequence[Corpus], seed: int, evaluation: bool, built: bool) -> Iterator[Trace]:
+    if built:
+        make = _function("coverage", "built_coverage_traces")
+        yield from make(seed, _BUILT_TEST, "test") if evaluation else make(seed)
+    woven = _function("coverage", "coverage_traces")
+    for corpus in _parts(corpora, ("sgd",), evaluation):
+        yield from woven(corpus, seed=seed, split="test") if evaluation else woven(corpus, seed=seed)
 
 
 def _parts(corpora: Sequence[Corpus], names: Sequence[str], evaluation: bool) -> Iterator[Corpus]:

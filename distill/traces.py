@@ -91,6 +91,6 @@ def belongs(task: Task, trace: Trace) -> str:
             name not in group for name, group in zip(trace.labels, known, strict=False)
         ):
             return f"has labels {list(trace.labels)}, not one of each group"
-    elif unknown := set(trace.labels) - set(trace.options.ids):
+    elif unknown := {label for label in trace.labels if label not in trace.options.ids}:
         return f"has labels that were not offered: {sorted(unknown)}"
     return ""

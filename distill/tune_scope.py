@@ -22,11 +22,12 @@ from pathlib import Path
 import numpy as np
 
 from intentmem.memory.deciders import BaselineDecider, ScopeWeights
-from intentmem.memory.errors import MissingExtraError
 from intentmem.memory.tasks import SCOPE
 from intentmem.memory.types import NewTurn, Vector
 from intentmem.memory.write.scopes import ScopeTracker, Step
 from intentmem.train_data import Trajectory, load_corpus
+
+from .evaluation.grouping import rand_index
 
 Encode = Callable[[Sequence[str]], Vector]
 
@@ -121,15 +122,11 @@ def score(runs: Iterable[Run], weights: ScopeWeights) -> Score:
     Raises:
         MissingExtraError: scikit-learn is absent.
     """
-    try:
-        from sklearn.metrics import adjusted_rand_score
-    except ImportError as error:
-        raise MissingExtraError("scikit-learn", "train") from error
     aris, ratios = [], []
     for run in runs:
         placed = place(run, weights)
         user = [i for i, step in enumerate(run.steps) if step.role == "user"]
-        aris.append(adjusted_rand_score([run.gold[i] for i in user], [placed[i] for i in user]))
+        aris.append(rand_index([placed[i] for i in user], [run.gold[i] for i in user]))
         ratios.append(len(set(placed)) / len(set(run.gold)))
     return Score(float(np.mean(aris)), float(np.mean(ratios)))
 

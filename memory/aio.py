@@ -60,6 +60,7 @@ class AsyncMemory:
     observe_records = _threaded(Memory.observe_records)
     claim = _threaded(Memory.claim)
     records = _threaded(Memory.records)
+    links = _threaded(Memory.links)
     close_episodes = _threaded(Memory.close_episodes)
     state = _threaded(Memory.state)
     state_history = _threaded(Memory.state_history)

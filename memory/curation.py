@@ -62,6 +62,7 @@ class Curation:
                     )
                 after = _edited(before, turn, scope_id, event_ids, type_ids)
                 self._store.labels.put_intent(connection, namespace, turn.row, after, by_hand=True)
+            self._store.links.unlink(connection, namespace, [turn.row for turn in turns])
             self._store.namespaces.bump(connection, namespace)
         return len(turns)
 
@@ -97,6 +98,7 @@ class Curation:
                 if source.id == into.id:
                     raise InputError("sources", f"{name!r} is the target itself")
                 self._put(connection, namespace, replace(source, canonical=into.id))
+                self._unlink(connection, namespace, source)
             self._put(connection, namespace, replace(into, canonical=None))
             self._store.namespaces.bump(connection, namespace)
         return into.id
@@ -107,6 +109,7 @@ class Curation:
             found: Scope | Label
             found = self._scope(namespace, name) if kind == "scope" else self._label(namespace, kind, name)
             self._put(connection, namespace, replace(found, canonical=None))
+            self._unlink(connection, namespace, found)
             self._store.namespaces.bump(connection, namespace)
         return found.id
 
@@ -131,6 +134,12 @@ class Curation:
             self._store.labels.put_scope(connection, namespace, found, BY_HAND)
         else:
             self._store.labels.put_label(connection, namespace, found, BY_HAND)
+
+    def _unlink(self, connection: Any, namespace: int, found: Scope | Label) -> None:
+        """Have the episodes of a scope linked anew: they now stand beside others."""
+        if isinstance(found, Scope):
+            rows = self._store.labels.turns_of_scope(namespace, found.id)
+            self._store.links.unlink(connection, namespace, rows)
 
     def _scope_id(self, namespace: int, name: str) -> str:
         try:

@@ -25,10 +25,16 @@ FORMAT = "intentmem-export"
 VERSION = 1
 _TABLES = (
     *("label", "scope", "turn", "intent", "snippet", "episode", "record", "state", "link", "tombstone", "turn_label"),
-    *("record_evidence", "entity_alias", "state_choice"),
+    *("record_evidence", "entity_alias", "state_choice", "episode_key"),
 )
-_WITHOUT_ID = ("tombstone", "record_evidence", "entity_alias", "state_choice")
-_HANGS_ON_TURN = {"intent": "turn", "snippet": "turn", "turn_label": "turn", "embedding": "owner"}
+_WITHOUT_ID = ("tombstone", "record_evidence", "entity_alias", "state_choice", "episode_key")
+_HANGS_ON_TURN = {
+    "intent": "turn",
+    "snippet": "turn",
+    "turn_label": "turn",
+    "embedding": "owner",
+    "episode_key": "place",
+}
 _NUMBERED = ("label", "scope", "turn", "intent", "episode", "embedding")
 _BATCH = 500
 

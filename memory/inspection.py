@@ -156,6 +156,7 @@ _WHOLE_NAMESPACE = [
     "state",
     "state_choice",
     "link",
+    "episode_key",
     "embedding",
     "operation",
     "model_call",

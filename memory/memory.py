@@ -18,6 +18,7 @@ from .addressing import DEFAULT_TRAJECTORY, Address, address
 from .curation import Curation
 from .errors import InputError
 from .filtering import selected_turns
+from .links_api import LinksApi
 from .options import Owner, SearchOptions, TimeLike
 from .protocols import Clock, Decider, Embedder, Foreseer, Payer, Writer
 from .read.present import Presenter
@@ -38,16 +39,16 @@ Names = list[str]
 Turns = list[Turn]
 
 
-class Memory(StatesApi, RecordsApi):
+class Memory(StatesApi, RecordsApi, LinksApi):
     """Long-term memory in one folder. Usable from several threads; several processes may share the folder.
 
     Args:
         store, embedder, decider, writer, clock: the seams; `intentmem.serving.open_memory` puts the usual ones in.
         strict_namespaces: a write to a namespace that does not exist raises instead of creating it.
         planner: decides what questions ask; `decider` where None. foreseer, payer: of a served model.
-        turn_space: encodes turns for a decider of scopes that has vectors of its own.
+        turn_space: gives what encodes turns at present for a decider of scopes that has vectors of its own.
         labelers: tasks of the user's own, decided for every turn.
-        record_late: episodes get their records when records or states are first asked for, not when they close.
+        record_late: episodes get records and links when these or states are first asked for, not when they close.
         on_close: called when the memory has been closed.
     """
 
@@ -62,7 +63,7 @@ class Memory(StatesApi, RecordsApi):
         planner: Decider | None = None,
         foreseer: Foreseer | None = None,
         payer: Payer | None = None,
-        turn_space: Embedder | None = None,
+        turn_space: Callable[[], Embedder | None] | None = None,
         labelers: Sequence[Labeler] = (),
         record_late: bool = False,
         on_close: Callable[[], None] | None = None,
@@ -112,7 +113,8 @@ class Memory(StatesApi, RecordsApi):
         turns = parse_messages(messages)
         default = parse_time(time, "time")
         turns = [results.completed(turn, metadata, default, place.session) for turn in turns]
-        namespace = self.store.namespaces.ordinal(place.namespace) if self._strict else self._created(place)
+        opened = self.store.namespaces.ordinal if self._strict else self.store.namespaces.create
+        namespace = opened(place.namespace)
         receipt = self._intake.accept(namespace, place.trajectory or DEFAULT_TRAJECTORY, turns, idempotency_key)
         if wait and receipt.operation is not None and receipt.operation.status != "done":
             self.pipeline.run(namespace)
@@ -314,7 +316,7 @@ class Memory(StatesApi, RecordsApi):
     def import_(self, path: Path | str, **owner: Unpack[Owner]) -> dict[str, int]:
         """Read an export into a namespace, deciding nothing again; what it has no vectors of is embedded."""
         place = address(**owner)
-        counts = exchange.import_(self.store, self._created(place), Path(path))
+        counts = exchange.import_(self.store, self.store.namespaces.create(place.namespace), Path(path))
         self.pipeline.run(self.store.namespaces.ordinal(place.namespace))
         return counts
 
@@ -357,9 +359,6 @@ class Memory(StatesApi, RecordsApi):
     def _paid(self, request: SearchRequest) -> AbstractContextManager[None]:
         return nullcontext() if self._payer is None else self._payer.paying(request.namespace)
 
-    def _created(self, place: Address) -> int:
-        return self.store.namespaces.create(place.namespace)
-
     def _known(self, owner: Owner) -> tuple[int, Address]:
         place = address(**owner)
         return self.store.namespaces.ordinal(place.namespace), place
@@ -392,6 +391,8 @@ class Memory(StatesApi, RecordsApi):
             recipe=parse_recipe(options.get("recipe")),
             query_time=parse_time(options.get("query_time"), "query_time"),
             before_row=self.store.turns.get(ordinal, before).row if before else None,
+            history=options.get("history"),
+            parts=self.searcher.parts,
             **rest,
         )
 

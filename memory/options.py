@@ -25,7 +25,9 @@ class SearchOptions(Owner, total=False):
 
     A collection means "any of these". Times are ISO 8601, datetimes, or seconds since 1970; `since` is inclusive,
     `until` exclusive, `as_of` hides what came after it. `before` is a turn's id: only what was stored before it is
-    searched. Scopes, events and entity types are given by name or id.
+    searched. Scopes, events and entity types are given by name or id. `history` True returns superseded turns too,
+    False leaves out those whose successor is found as well; without it, only a question about how things were gets
+    them.
     """
 
     recipe: str
@@ -40,3 +42,4 @@ class SearchOptions(Owner, total=False):
     until: TimeLike
     as_of: TimeLike
     query_time: TimeLike
+    history: bool

@@ -105,6 +105,38 @@ class Writer(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class ReadSpan:
+    """`text[start:end]` of a turn is a value of a property; characters of the turn's own text.
+
+    confidence: probability that it is a value. sure: whether the reader stands by the property, or a rule that names
+    one knows better.
+    """
+
+    start: int
+    end: int
+    property: str
+    confidence: float
+    sure: bool = True
+
+
+class SpanReader(Protocol):
+    """Finds values in turns, where there is something better for it than rules."""
+
+    @property
+    def name(self) -> str:
+        """Who reads; it stands on every record."""
+        ...
+
+    def read(self, turns: Sequence[Turn]) -> Sequence[Sequence[ReadSpan]]:
+        """Values of each turn in order, none overlapping; each turn is read after those before it.
+
+        Args:
+            turns: consecutive, in order.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Upcoming:
     """A turn about to be labelled, with all that is known before any decision on it.

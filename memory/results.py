@@ -87,6 +87,7 @@ class SearchResult(TypedDict):
     warnings: list[str]
     usage: dict[str, float]
     plan: NotRequired[dict[str, Any]]
+    reading: NotRequired[dict[str, Any]]
 
 
 class ContextResult(TypedDict):

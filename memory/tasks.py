@@ -13,6 +13,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -132,7 +133,7 @@ class Task:
     @property
     def hash(self) -> str:
         """Identity of the declaration: traces and artifacts of another one are refused."""
-        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:16]
+        return _declared(self)
 
     def render(self, item: Item) -> str:
         """The fields as text, in their order: `name: value`, lists one a line.
@@ -174,6 +175,12 @@ class Task:
         elif self.space is Space.CANDIDATES and len(labels) > 1:
             raise DecisionError(f"{self.name}: one candidate at most, got {len(labels)}")
         return decision
+
+
+@lru_cache(maxsize=256)
+def _declared(task: Task) -> str:
+    """Digest of a declaration; remembered, as each of many traces states it."""
+    return hashlib.sha256(json.dumps(asdict(task), sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _group(name: str, **options: str) -> Group:
@@ -387,10 +394,23 @@ SAME_ENTITY = Task(
     source="EnSIMem, section 4.2; EMIR2, section 3.1",
 )
 
+RECORD_SPANS = Task(
+    name="record_spans",
+    question="Of which properties does this turn give a value in its own words? None if it gives none.",
+    fields=(
+        Field("text", "The words of the turn."),
+        Field("before", "What was said directly before it, oldest first.", many=True, required=False),
+    ),
+    space=Space.OPEN,
+    metric="property_f1",
+    unsure="name a value as the rules do",
+    source="EnSIMem, section 3",
+)
+
 TASKS: Mapping[str, Task] = {
     task.name: task
     for task in (
-        *(SCOPE, EVENT, ENTITY_TYPES, PLAN, PROPERTY_MATCH),
+        *(SCOPE, EVENT, ENTITY_TYPES, RECORD_SPANS, PLAN, PROPERTY_MATCH),
         *(COVERAGE, SUPPORT, STATE_OPERATION, RELATION, SAME_ENTITY),
     )
 }

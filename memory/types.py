@@ -309,6 +309,36 @@ class State:
         return begun and (self.valid_to is None or moment < self.valid_to)
 
 
+Trust = Literal["explicit", "inferred", "derived"]
+"""How a link is known: the turns say it, a decider judged it, or it follows from scopes or states."""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A typed, directed relation of two closed episodes: source `type` target (EMIR2, section 3.1).
+
+    type: one of `LINK_TYPES`; that of an inverse label is its opposite, with the ends exchanged. evidence: ids of turns
+    of both episodes.
+    """
+
+    id: str
+    source: str
+    target: str
+    type: str
+    confidence: float
+    trust: Trust
+    evidence: tuple[str, ...]
+    decided_by: str = ""
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether it says the same of both ends."""
+        return self.type == "same_event"
+
+
+LINK_TYPES = ("causes", "contributes_to", "context_for", "enables", "part_of", "follow_up_of", "same_event")
+
+
 @dataclass(frozen=True, slots=True)
 class Filters:
     """What may be searched. Applied before any cut, so that `limit` results come back where they exist.

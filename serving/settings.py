@@ -138,8 +138,8 @@ class MemorySettings(_Group):
     strict_namespaces: bool = Field(default=False, description="writing to an unknown namespace is an error")
     records: Literal["auto", "write", "read"] = Field(
         default="auto",
-        description="when episodes get their records: as they close (write), or when records or states are first asked "
-        "for (read); auto: write with a served writer, which reads them anyway",
+        description="when episodes get their records and links: as they close (write), or when these or states are "
+        "first asked for (read); auto: write with a served writer, which reads them anyway",
     )
 
 

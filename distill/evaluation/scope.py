@@ -18,6 +18,7 @@ from intentmem.memory.types import ScopeMove
 from ..calibration import ece
 from ..traces import Trace
 from ..training.outcome import Measured
+from .grouping import rand_index
 from .scope_runs import Run, Walk, gold_move, runs_of, walk
 
 Floats = NDArray[np.float64]
@@ -142,11 +143,8 @@ def _matched(online: Walk) -> float:
 
 
 def _ari(online: Walk) -> float:
-    try:
-        from sklearn.metrics import adjusted_rand_score
-    except ImportError as error:
-        raise MissingExtraError("scikit-learn", "train") from error
-    return float(adjusted_rand_score(*_at_users(online)))
+    gold, placed = _at_users(online)
+    return rand_index(placed, gold)
 
 
 def _at_users(online: Walk) -> tuple[list[str], list[str]]:

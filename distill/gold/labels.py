@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from intentmem.memory.errors import InputError
@@ -49,8 +49,10 @@ SGD_TRAINING = frozenset(
 """Services of the published training split of SGD."""
 
 
-def label_traces(corpus: Corpus, seed: int = 0, evaluation: bool = False) -> list[Trace]:
-    """Every annotated turn of a corpus, once for each of the two tasks, of teacher `gold:<corpus>`.
+def label_traces(
+    corpus: Corpus, seed: int = 0, evaluation: bool = False, tasks: Collection[str] = tuple(_KINDS)
+) -> list[Trace]:
+    """Every annotated turn of a corpus, once for each of the tasks, of teacher `gold:<corpus>`.
 
     To train on SGD, each is asked once more in the words of the seed vocabulary, of teacher `gold:sgd-seeds`, and
     examples of ordinary talk are added, of teacher `gold:examples`, as the vocabulary in service is general. Of the
@@ -61,26 +63,28 @@ def label_traces(corpus: Corpus, seed: int = 0, evaluation: bool = False) -> lis
         corpus: as loaded.
         seed: of what is kept back.
         evaluation: only to measure: corpora that may not be trained on are taken too.
+        tasks: `event`, `entity_types`, or both; the traces of one are the same with the other or without.
 
     Raises:
         InputError: the corpus names no events, or may be used for evaluation only.
     """
     if not evaluation:
         corpus.for_training()
-    split_of, kept_back = _splits(corpus, seed)
-    options = {task: _options(corpus, task) for task in _KINDS}
-    seeds = None if evaluation or corpus.name != "sgd" else {task: seed_options(task) for task in _KINDS}
+    split_of, kept_back = service_splits(corpus, seed)
+    wanted = [task for task in (EVENT, ENTITY_TYPES) if task.name in tasks]
+    options = {task.name: _options(corpus, task.name) for task in wanted}
+    seeds = None if evaluation or corpus.name != "sgd" else {task.name: seed_options(task.name) for task in wanted}
     traces = [
         _placed(trace, split_of[trajectory.id], kept_back)
         for trajectory in corpus.trajectories
         if trajectory.id in split_of
-        for task in (EVENT, ENTITY_TYPES)
+        for task in wanted
         for vocabulary, seeded in ((options, False), *([(seeds, True)] if seeds else []))
         for trace in _traces(corpus.name, trajectory, task, vocabulary[task.name], seeded)
     ]
     if not traces:
         raise InputError("corpus", f"{corpus.name} names no events", "use sgd")
-    return [*traces, *example_traces(seed)] if seeds else traces
+    return [*traces, *(one for one in example_traces(seed) if one.task in tasks)] if seeds else traces
 
 
 def _options(corpus: Corpus, task: str) -> LabelSet:
@@ -129,7 +133,7 @@ def _rendered(turn: NewTurn) -> str:
     return f"{turn.speaker or turn.role}: {turn.text}"
 
 
-def _splits(corpus: Corpus, seed: int) -> tuple[dict[str, str], set[str]]:
+def service_splits(corpus: Corpus, seed: int) -> tuple[dict[str, str], set[str]]:
     """The split of each trajectory by id, none of training dialogues that stand elsewhere too; services kept back."""
     learnt = [trajectory for trajectory in corpus.trajectories if trajectory.split == "train"]
     found = {trajectory.id: HELD_OUT for trajectory in corpus.trajectories if trajectory.split != "train"}
@@ -138,8 +142,8 @@ def _splits(corpus: Corpus, seed: int) -> tuple[dict[str, str], set[str]]:
     services = {trajectory.id: _services(trajectory) for trajectory in learnt}
     kept_back = _kept_back(services, seed)
     for trajectory in learnt:
-        half = "dev" if _draw(f"half {trajectory.id}", seed) < 0.5 else "calibration"
-        beside = _draw(f"beside {trajectory.id}", seed) < _BESIDE
+        half = "dev" if draw(f"half {trajectory.id}", seed) < 0.5 else "calibration"
+        beside = draw(f"beside {trajectory.id}", seed) < _BESIDE
         found[trajectory.id] = half if services[trajectory.id] & kept_back or beside else "train"
     return found, kept_back
 
@@ -152,7 +156,7 @@ def _kept_back(services: dict[str, frozenset[str]], seed: int) -> set[str]:
             by_service[name].add(trajectory)
     taken: set[str] = set()
     kept: set[str] = set()
-    for name in sorted(by_service, key=lambda name: _draw(f"service {name}", seed)):
+    for name in sorted(by_service, key=lambda name: draw(f"service {name}", seed)):
         if len(taken | by_service[name]) <= _KEPT_BACK * len(services):
             taken |= by_service[name]
             kept.add(name)
@@ -163,6 +167,7 @@ def _services(trajectory: Trajectory) -> frozenset[str]:
     return frozenset(event.service for gold in trajectory.gold.values() for event in gold.events)
 
 
-def _draw(name: str, seed: int) -> float:
+def draw(name: str, seed: int) -> float:
+    """A number in [0, 1) that a name and a seed alone decide."""
     digest = hashlib.sha256(f"labels {seed} {name}".encode("utf-8", "surrogatepass")).hexdigest()
     return int(digest[:12], 16) / 16.0**12

@@ -11,6 +11,8 @@ from intentmem.memory.errors import InputError
 from intentmem.memory.tasks import SCOPE
 from intentmem.memory.types import NewTurn
 from intentmem.train_data import Corpus, Trajectory, weave
+from intentmem.train_data.synthetic.kinds import KINDS, SetSplit
+from intentmem.train_data.synthetic.talk import simulated
 from intentmem.train_data.weaving import Sessions
 
 from ..splits import GIVEN, SHARES
@@ -21,6 +23,13 @@ GOAL = "goal"
 HELD_OUT = "test"
 """The split of a corpus that is never trained on; its traces are for evaluation."""
 _GIST = 160
+
+
+BUILT = "built"
+_LENGTHS = (300, 500, 60, 90, 130, 180, 90, 160, 600, 400, 800, 250, 120, 700)
+"""Turns of the simulated conversations of each kind; things of one name in several groups in every second."""
+_BUILT_SPLITS = {4: "dev", 6: "dev", 5: "calibration", 7: "calibration"}
+"""By place in `_LENGTHS`."""
 
 
 class _Weave(NamedTuple):
@@ -64,6 +73,23 @@ def scope_traces(corpus: Corpus, seed: int = 0, evaluation: bool = False) -> lis
     traces = [trace for trajectory in trajectories for trace in _traces(corpus.name, trajectory, seed)]
     if not traces:
         raise InputError("corpus", f"{corpus.name} has no gold about scopes", "use sgd, realmem or tiage")
+    return traces
+
+
+def built_scope_traces(seed: int = 0, evaluation: bool = False) -> list[Trace]:
+    """The turns of simulated conversations (`train_data.synthetic`) as decisions of `gold:built`.
+
+    Args:
+        seed: of the simulation.
+        evaluation: in the wordings that are kept for tests, and fewer.
+    """
+    wording: SetSplit = "test" if evaluation else "train"
+    traces: list[Trace] = []
+    for number, turns in enumerate(_LENGTHS[:2] if evaluation else _LENGTHS):
+        for kind in KINDS:
+            made = simulated(kind, seed * len(_LENGTHS) + number, wording, turns, several_groups=number % 2 == 1)
+            split = HELD_OUT if evaluation else _BUILT_SPLITS.get(number, "train")
+            traces += _traces(BUILT, replace(made, split=split), seed)
     return traces
 
 
@@ -126,7 +152,7 @@ def _goals(trajectory: Trajectory) -> list[str] | None:
 
 def _split(corpus: str, trajectory: Trajectory, seed: int) -> str:
     """The split that a corpus gives; of its training part some is kept back for choosing and for calibration."""
-    if trajectory.split != "train" or corpus == "realmem":
+    if trajectory.split != "train" or corpus in ("realmem", BUILT):
         return trajectory.split
     drawn, reached = int(_draw(trajectory.id, seed)[:8], 16) / 2**32, 0.0
     for name, share in SHARES.items():

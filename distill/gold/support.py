@@ -74,20 +74,20 @@ def ranked_traces(asked: Sequence[tuple[Corpus, Question]], seed: int) -> list[T
     `Question.gold_turns` are the evidence; questions without any are left out.
     """
     rng = random.Random(f"support {seed}")
-    places: dict[tuple[int, str], _Place] = {}
+    places: dict[tuple[int, str], Place] = {}
     order = [pair for pair in asked if pair[1].gold_turns]
     rng.shuffle(order)
     found: list[Trace] = []
     for corpus, question in order:
         key = (id(corpus), question.trajectory)
         if key not in places:
-            places[key] = _Place.of(next(t for t in corpus.trajectories if t.id == question.trajectory))
+            places[key] = Place.of(next(t for t in corpus.trajectories if t.id == question.trajectory))
         found += _of_question(question, places[key], corpus.name, rng)
     return found
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class Place:
     """A trajectory with what a search by words needs: terms in each turn, and the turns in which each term stands."""
 
     turns: Sequence[NewTurn]
@@ -95,7 +95,8 @@ class _Place:
     holders: Mapping[str, Sequence[int]]
 
     @classmethod
-    def of(cls, trajectory: Trajectory) -> _Place:
+    def of(cls, trajectory: Trajectory) -> Place:
+        """The trajectory, its turns looked through once."""
         words = [set(terms(turn.text)) for turn in trajectory.turns]
         holders: dict[str, list[int]] = defaultdict(list)
         for place, found in enumerate(words):
@@ -118,7 +119,7 @@ class _Place:
         return len(self.holders[term])
 
 
-def _of_question(question: Question, place: _Place, source: str, rng: random.Random) -> Iterator[Trace]:
+def _of_question(question: Question, place: Place, source: str, rng: random.Random) -> Iterator[Trace]:
     until = question.searchable_until or len(place.turns)
     known = {str(turn.source_id): number for number, turn in enumerate(place.turns[:until])}
     evidence = [known[turn] for turn in question.gold_turns if turn in known]
@@ -149,5 +150,10 @@ def _label(question: Question, text: str) -> str:
     if not question.answer or len(terms(question.answer)) > _LONG_ANSWER:
         return "states"
     folded = text.casefold()
-    parts = [part.rpartition(": ")[2].strip().casefold() for part in question.answer.split(";")]
-    return "states" if any(part and part in folded for part in parts) else "helps"
+    return "states" if any(part in folded for part in answer_parts(question.answer)) else "helps"
+
+
+def answer_parts(answer: str) -> list[str]:
+    """What an answer consists of, in lower case: the values of `name: value; name: value`."""
+    parts = [part.rpartition(": ")[2].strip().casefold() for part in answer.split(";")]
+    return [part for part in parts if part]

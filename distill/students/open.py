@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -49,6 +49,8 @@ class OpenOptions:
         unsure: confidence below which a decision is marked so.
         tokens: whether single tokens are read.
         taught: names of the labels it was trained on.
+        labels: of a user's own task, the texts of the labels that its traces offered, by id; empty for a built-in
+            one, whose labels are those of each memory.
     """
 
     kind: str
@@ -60,6 +62,7 @@ class OpenOptions:
     unsure: float = 0.5
     tokens: bool = False
     taught: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     def chances(self, signs: Doubles) -> Doubles:
         """The chance that each label applies, from its signs (..., 4)."""

@@ -37,6 +37,9 @@ _SIGNALS: Mapping[str, float] = {
     "after_assistant": 1,
     "words": 0,
     "words_last": 0,
+    "words_opening": 0,
+    "words_first_clause": 0,
+    "words_clause": 0,
 }
 """Signals of candidates that come without any, as in a trace."""
 

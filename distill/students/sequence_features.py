@@ -27,6 +27,7 @@ MAPS = ("assistant", "user", "opening", "topic", "peer")
 recent turns, and the turn just before it where that is by a user too (people who chat)."""
 
 _MATCHED = (("assistant", "last_assistant"), ("user", "last_user"), ("opening", "opening"))
+_WORDS = ("words", "words_last", "words_opening", "words_first_clause", "words_clause")
 _CUES = 7
 CANDIDATE = (
     *(
@@ -40,7 +41,8 @@ CANDIDATE = (
         "cosine_best",
         "cosine_centroid",
     ),
-    *("words", "words_last", "words_lead", "words_last_lead"),
+    *_WORDS,
+    *(f"{name}_lead" for name in _WORDS),
     *("assistant_lead", "user_lead", "topic_lead", "whole_lead", "assistant_absent", "coherence"),
     *("previous", "previous_same", "previous_other", "previous_peer", "peer", "same_session", "other_session"),
     *("age", "rank", "gap", "size"),
@@ -183,7 +185,7 @@ def _book(columns: _Columns, candidates: Candidates) -> None:
     signals = candidates.signals
     previous, same = signals["is_previous"], signals["same_session"]
     columns["coherence"] = signals["coherence"]
-    for name in ("words", "words_last"):
+    for name in _WORDS:
         columns[name] = signals[name]
         columns[f"{name}_lead"] = _lead(columns[name])
     columns["previous"] = previous

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -62,7 +61,7 @@ def _train(task: Task, traces: list[Trace], base: Backbone, options: TrainOption
         raise InputError("traces", f"to train {task.name!r} on never choose a candidate", "collect some that do")
     encoder = AdaptingEncoder(base, options.shape or shape_for(base), options.seed)
     recipe = CandidatesRecipe(task, parts["train"], parts["dev"], encoder, options.seed)
-    loop = replace(options.loop or LoopConfig(epochs=epochs_for(recipe.steps)), seed=options.seed)
+    loop = options.loop_or(LoopConfig(epochs=epochs_for(recipe.steps)))
     folder = options.checkpoints / task.name if options.checkpoints is not None else None
     curve = fit(recipe, loop, folder, options.progress)
     scale, none = recipe.numbers()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,13 +16,13 @@ from ..splits import split_traces
 from ..students.closed import PAIR, TEXT, group_names, one_text
 from ..traces import Trace, belongs
 from .adapting import AdaptingEncoder
-from .batching import bucketed, encoded_plainly, epochs_for, shape_for
+from .batching import encoded_plainly, epochs_for, shape_for
 from .closed_fit import Learnt, finished, mean_macro_f1
+from .closed_frame import ClosedFrame
 from .closed_targets import check_every_label, label_weights, targets
 from .loop import LoopConfig, fit
 from .outcome import Trained, TrainOptions
 from .pairs import PairRecipe
-from .trunk import FrozenTrunk
 
 if TYPE_CHECKING:
     import torch
@@ -65,7 +63,7 @@ def _train(task: Task, traces: list[Trace], base: Backbone, options: TrainOption
     encoder = AdaptingEncoder(base, options.shape or shape_for(base), options.seed)
     made = PairRecipe if head_kind(task) == PAIR else TextRecipe
     recipe = made(task, parts["train"], parts["dev"], encoder, options.seed)
-    loop = replace(options.loop or LoopConfig(epochs=epochs_for(recipe.steps)), seed=options.seed)
+    loop = options.loop_or(LoopConfig(epochs=epochs_for(recipe.steps)))
     folder = options.checkpoints / task.name if options.checkpoints is not None else None
     curve = fit(recipe, loop, folder, options.progress)
     weights, bias = recipe.rows()
@@ -73,7 +71,7 @@ def _train(task: Task, traces: list[Trace], base: Backbone, options: TrainOption
     return finished(learnt, base, parts["dev"], parts["calibration"], splits)
 
 
-class TextRecipe:
+class TextRecipe(ClosedFrame):
     """The loss over all groups of a task, and the mean of their macro-F1 on the development split."""
 
     kind = TEXT
@@ -81,23 +79,10 @@ class TextRecipe:
     def __init__(
         self, task: Task, train: Sequence[Trace], dev: Sequence[Trace], encoder: AdaptingEncoder, seed: int
     ) -> None:
-        self.task, self._encoder, self._seed = task, encoder, seed
-        self._trunk = FrozenTrunk(encoder)
-        self._train, self._dev = self._read(train), self._read(dev)
-        self._trunk.prepare([text for text, _ in (*self._train, *self._dev)])
+        self._train, self._dev = _read(task, train), _read(task, dev)
         self._weights = label_weights(task, train)
-        self._head = self._new_head()
-        self._lengths = [len(ids) for ids in encoder.token_ids([text for text, _ in self._train])]
-        self.steps = sum(1 for _ in self.batches(0))
-
-    @property
-    def modules(self) -> Mapping[str, nn.Module]:
-        """The encoder, under the name by which the loop knows it, and the head."""
-        return {"encoder": self._encoder.module, "head": self._head}
-
-    def batches(self, epoch: int) -> Iterator[list[int]]:
-        """Places of traces of like length."""
-        return bucketed(self._lengths, _BATCH_TOKENS, random.Random(f"{self._seed} {epoch}"))
+        texts, others = ([text for text, _ in part] for part in (self._train, self._dev))
+        super().__init__(task, encoder, seed, texts, others, _new_head(task, encoder), _BATCH_TOKENS)
 
     def loss(self, batch: list[int]) -> torch.Tensor:
         """Cross-entropy of each group, summed over groups and averaged over traces."""
@@ -125,29 +110,26 @@ class TextRecipe:
         score, by_group = mean_macro_f1(self.task, np.concatenate(given), np.concatenate(wanted))
         return {"score": score, **by_group}
 
-    def rows(self) -> tuple[Vector, Vector]:
-        """Weights (L, F) and bias (L,) of the head as they are now."""
-        head: Any = self._head
-        return head.weight.detach().cpu().numpy(), head.bias.detach().cpu().numpy()
-
-    def _read(self, traces: Sequence[Trace]) -> list[tuple[str, Vector]]:
-        texts = [one_text(self.task, trace.item()) for trace in traces]
-        return list(zip(texts, targets(self.task, traces), strict=True))
-
     def _logits(self, texts: Sequence[str]) -> torch.Tensor:
         from torch.nn.functional import normalize
 
         found: torch.Tensor = self._head(normalize(self._trunk.pooled(texts), dim=-1))
         return found
 
-    def _new_head(self) -> nn.Module:
-        import torch
-        from torch import nn
 
-        options = [option for group in self.task.groups for option in group.options]
-        texts = [f"{option.name.replace('_', ' ')}: {option.description}" for option in options]
-        head = nn.Linear(self._encoder.base.dimension, len(options))
-        with torch.no_grad():
-            head.bias.zero_()
-            head.weight.copy_(_SCALE * torch.from_numpy(encoded_plainly(self._encoder.base, texts)))
-        return head
+def _read(task: Task, traces: Sequence[Trace]) -> list[tuple[str, Vector]]:
+    texts = [one_text(task, trace.item()) for trace in traces]
+    return list(zip(texts, targets(task, traces), strict=True))
+
+
+def _new_head(task: Task, encoder: AdaptingEncoder) -> nn.Module:
+    import torch
+    from torch import nn
+
+    options = [option for group in task.groups for option in group.options]
+    texts = [f"{option.name.replace('_', ' ')}: {option.description}" for option in options]
+    head = nn.Linear(encoder.base.dimension, len(options))
+    with torch.no_grad():
+        head.bias.zero_()
+        head.weight.copy_(_SCALE * torch.from_numpy(encoded_plainly(encoder.base, texts)))
+    return head

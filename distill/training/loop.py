@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from intentmem.memory.errors import InputError, MissingExtraError
+from intentmem.memory.errors import InputError
+
+from .processes import accelerator, averaged, own_part, shared
 
 if TYPE_CHECKING:
     import torch
@@ -76,6 +78,9 @@ Progress = Callable[[int, int, str], None]
 def fit(recipe: Recipe, config: LoopConfig, folder: Path | None = None, progress: Progress | None = None) -> Curve:
     """Train a recipe; its modules hold the weights of the best epoch afterwards.
 
+    Of several processes each takes its share of the batches; a step averages one batch of each, and the rates grow with
+    the root of their number (Malladi et al., 2022).
+
     Args:
         folder: where checkpoints are written after each epoch, and where an earlier one is resumed from.
 
@@ -86,23 +91,19 @@ def fit(recipe: Recipe, config: LoopConfig, folder: Path | None = None, progress
     """
     import torch
 
-    try:
-        from accelerate import Accelerator
-    except ImportError as error:
-        raise MissingExtraError("accelerate", "train") from error
+    found = accelerator()
     torch.manual_seed(config.seed)
-    accelerator = Accelerator()
     groups = [
-        {"params": [p for p in module.parameters() if p.requires_grad], "lr": rate}
+        {"params": [p for p in module.parameters() if p.requires_grad], "lr": rate * math.sqrt(found.num_processes)}
         for name, module in recipe.modules.items()
         for rate in (config.rate if name == "encoder" else config.head_rate,)
     ]
     for module in recipe.modules.values():
-        module.to(accelerator.device)
+        module.to(found.device)
     optimizer = torch.optim.AdamW([g for g in groups if g["params"]], weight_decay=config.decay)
-    total = max(1, recipe.steps * config.epochs)
+    total = max(1, -(-recipe.steps // found.num_processes) * config.epochs)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, _warm_then_linear(total, config.warm_up))
-    run = _Run(recipe, optimizer, schedule, folder, accelerator)
+    run = _Run(recipe, optimizer, schedule, folder, found)
     first = run.resume()
     for epoch in range(first, config.epochs):
         run.epoch(epoch, total, config, progress)
@@ -127,15 +128,13 @@ class _Run:
         # Each epoch draws its own dropout, whether or not the run was interrupted before it.
         torch.manual_seed(config.seed * 1000 + epoch)
         rank, world = self.accelerator.process_index, self.accelerator.num_processes
-        for number, batch in enumerate(self.recipe.batches(epoch)):
-            if number % world != rank:
-                continue
+        for number, batch in enumerate(own_part(iter(self.recipe.batches(epoch)), rank, world)):
             loss = self.recipe.loss(batch)
             if not math.isfinite(value := float(loss.detach())):
                 raise InputError("loss", f"is {value} at step {number}", "lower `rate`, or look for empty inputs")
             self.optimizer.zero_grad(set_to_none=True)
             loss.backward()  # type: ignore[no-untyped-call]
-            self._share_gradients(world)
+            averaged(self._parameters())
             torch.nn.utils.clip_grad_norm_(self._parameters(), config.clip)
             self.optimizer.step()
             self.schedule.step()
@@ -151,7 +150,8 @@ class _Run:
         for module in self.recipe.modules.values():
             module.eval()
         with torch.inference_mode():
-            metrics = self.recipe.evaluate()
+            # One answer for all, lest a last digit let some processes stop and others wait for them.
+            metrics = shared(self.recipe.evaluate())
         self.curve.epochs.append(metrics)
         _log.info("epoch %d: %s", epoch + 1, metrics)
         if self.curve.best < 0 or metrics["score"] > self.curve.epochs[self.curve.best]["score"]:
@@ -160,13 +160,6 @@ class _Run:
 
     def _parameters(self) -> list[Any]:
         return [p for group in self.optimizer.param_groups for p in group["params"]]
-
-    def _share_gradients(self, world: int) -> None:
-        """Average over the processes of `accelerate launch`."""
-        if world > 1:
-            for parameter in self._parameters():
-                if parameter.grad is not None:
-                    parameter.grad = self.accelerator.reduce(parameter.grad, reduction="mean")
 
     def _weights(self) -> dict[str, dict[str, Any]]:
         """What learns, copied; the frozen base is not part of it."""
@@ -211,13 +204,15 @@ class _Run:
             fresh.unlink(missing_ok=True)
 
     def resume(self) -> int:
-        """Load the last checkpoint; the epoch to go on with."""
+        """Load the last checkpoint, which the main process alone has to see; the epoch to go on with."""
         import torch
 
-        path = self.folder / _CHECKPOINT if self.folder is not None else None
-        if path is None or not path.is_file():
+        state = None
+        if self.folder is not None and self.accelerator.is_main_process and (self.folder / _CHECKPOINT).is_file():
+            state = torch.load(self.folder / _CHECKPOINT, weights_only=True)
+        state = shared(state)
+        if state is None:
             return 0
-        state = torch.load(path, weights_only=True)
         self._load(state["weights"])
         self._best = state["best"]
         self.optimizer.load_state_dict(state["optimizer"])

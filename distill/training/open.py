@@ -56,16 +56,16 @@ def train(tasks: Sequence[Task], traces: Sequence[Trace], base: Backbone, option
     encoder = AdaptingEncoder(base, options.shape or SHAPE, options.seed)
     slices = _SLICES if len(splits["train"]) >= _MANY else 1
     recipe = OpenRecipe(encoder, lessons, splits["train"], _spread(splits["dev"], _DEV), options.seed, slices)
-    curve = fit(recipe, options.loop or _loop(recipe, slices, options.seed), options.checkpoints, options.progress)
+    curve = fit(recipe, options.loop_or(_loop(recipe, slices), slices), options.checkpoints, options.progress)
     recipe.trunk.forget()
     adapter = encoder.adapter(adapter_name)
     made = _Made(base, adapter, curve, splits, parts)
     return [made.trained(task, recipe, lessons[task.name]) for task in tasks]
 
 
-def _loop(recipe: OpenRecipe, slices: int, seed: int) -> LoopConfig:
+def _loop(recipe: OpenRecipe, slices: int) -> LoopConfig:
     epochs = slices if slices > 1 else epochs_for(recipe.steps)
-    return LoopConfig(epochs=epochs, rate=_RATE, head_rate=_HEAD_RATE, patience=max(2, epochs // 2), seed=seed)
+    return LoopConfig(epochs=epochs, rate=_RATE, head_rate=_HEAD_RATE, patience=max(2, epochs // 2))
 
 
 class _Made:
@@ -85,7 +85,8 @@ class _Made:
     def trained(self, task: Task, recipe: OpenRecipe, one: Lesson) -> Trained:
         """The student of a task, with all that its artifact states."""
         taught = _taught(one, set(self._splits["train"]))
-        plain = OpenOptions(one.kind, UNCALIBRATED[one.kind], taught=taught)
+        labels = {} if task.name in TASKS else _offered(self._parts, task)
+        plain = OpenOptions(one.kind, UNCALIBRATED[one.kind], taught=taught, labels=labels)
         raw = OpenStudent(task, self._adapter.name, scoring(recipe.heads[task.name]), plain)
         encodings = self._encodings(raw)
         chosen_on = self._of(task, "calibration", _CALIBRATION)
@@ -136,6 +137,14 @@ def _taught(one: Lesson, train: set[str]) -> tuple[str, ...]:
     """Names of the labels that apply to some turn of the training split."""
     examples = [example for name, part in one.examples.items() if name in train for example in part]
     return tuple(sorted({one.names[row] for example in examples for row in example.positives}))
+
+
+def _offered(parts: Mapping[str, Sequence[Trace]], task: Task) -> dict[str, str]:
+    """Texts of the labels of a task by id, in the order in which they were first offered."""
+    found: dict[str, str] = {}
+    for trace in (trace for part in parts.values() for trace in part if trace.task == task.name):
+        found |= dict(zip(trace.options.ids, trace.options.texts, strict=True))
+    return found
 
 
 def _sources(parts: Mapping[str, Sequence[Trace]], task: Task) -> dict[str, str]:

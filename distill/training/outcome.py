@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from intentmem.memory.tasks import Item
@@ -17,13 +17,26 @@ from .loop import Curve, LoopConfig, Progress
 
 @dataclass(frozen=True, slots=True)
 class TrainOptions:
-    """How to train. None leaves the choice to the family, which has measured one."""
+    """How to train. None leaves the choice to the family, which has measured one.
+
+    loop: instead of the family's. epochs: passes over the data at most, in either loop.
+    """
 
     seed: int = 0
     loop: LoopConfig | None = None
     shape: LoraShape | None = None
     checkpoints: Path | None = None
     progress: Progress | None = None
+    epochs: int | None = None
+
+    def loop_or(self, chosen: LoopConfig, slices: int = 1) -> LoopConfig:
+        """The loop to train with, where the family chose this one.
+
+        Args:
+            slices: epochs of the loop that make one pass over the data.
+        """
+        made = replace(self.loop or chosen, seed=self.seed)
+        return made if self.epochs is None else replace(made, epochs=self.epochs * slices)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,22 +6,20 @@ Beside the cross-entropy of the labels, each first text ranks the second texts o
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from intentmem.memory.tasks import Task
-from intentmem.memory.types import Vector
 
 from ..evaluation.closed import grade, ndcg
 from ..students.closed import PAIR, group_names, label_names, two_texts
 from ..traces import Trace
 from .adapting import AdaptingEncoder
-from .batching import bucketed, encoded_plainly
+from .batching import encoded_plainly
+from .closed_frame import ClosedFrame
 from .closed_targets import label_weights, targets
-from .trunk import FrozenTrunk
 
 if TYPE_CHECKING:
     import torch
@@ -33,7 +31,7 @@ _LISTWISE = 0.5
 _USEFUL = 0.3
 
 
-class PairRecipe:
+class PairRecipe(ClosedFrame):
     """Labels of one group for pairs of texts; dev score is the mean NDCG over first texts."""
 
     kind = PAIR
@@ -41,7 +39,6 @@ class PairRecipe:
     def __init__(
         self, task: Task, train: Sequence[Trace], dev: Sequence[Trace], encoder: AdaptingEncoder, seed: int
     ) -> None:
-        self.task, self._encoder, self._seed = task, encoder, seed
         self._gains = [grade(task, {name: 1.0}) for name in group_names(task)[0]]
         pairs = [two_texts(task, trace.item()) for trace in (*train, *dev)]
         seconds = list(dict.fromkeys(second for _, second in pairs))
@@ -52,22 +49,10 @@ class PairRecipe:
         self._targets = np.stack(targets(task, train))
         self._weights = label_weights(task, train)
         firsts = [first for first, _ in (*self._train, *self._dev)]
-        self._trunk = FrozenTrunk(encoder)
-        self._trunk.prepare(firsts)
         self._plain = dict(zip(firsts, encoded_plainly(encoder.base, firsts), strict=True))
-        self._head = self._new_head()
-        self._lengths = [len(ids) for ids in encoder.token_ids(firsts[: len(self._train)])]
         self._dev_labels = np.array([group_names(task)[0].index(trace.labels[0]) for trace in dev])
-        self.steps = sum(1 for _ in self.batches(0))
-
-    @property
-    def modules(self) -> Mapping[str, nn.Module]:
-        """The encoder, under the name by which the loop knows it, and the head."""
-        return {"encoder": self._encoder.module, "head": self._head}
-
-    def batches(self, epoch: int) -> Iterator[list[int]]:
-        """Places of first texts, each with all its pairs."""
-        return bucketed(self._lengths, _BATCH_TOKENS, random.Random(f"{self._seed} {epoch}"))
+        texts, others = firsts[: len(self._train)], firsts[len(self._train) :]
+        super().__init__(task, encoder, seed, texts, others, _new_head(task, encoder), _BATCH_TOKENS)
 
     def loss(self, batch: list[int]) -> torch.Tensor:
         """Cross-entropy of the pairs, and of each first text's ranking of all second texts at hand."""
@@ -126,11 +111,6 @@ class PairRecipe:
                     found.append(ndcg(gains, (shares @ np.array(self._gains)).tolist()))
         return {"score": float(np.mean(found)) if found else 0.0}
 
-    def rows(self) -> tuple[Vector, Vector]:
-        """Weights (L, 2 D + 2) and bias (L,) of the head as they are now."""
-        head: Any = self._head
-        return head.weight.detach().cpu().numpy(), head.bias.detach().cpu().numpy()
-
     def _firsts(self, texts: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
         """First texts through the adapter and as the base encodes them, (N, D) each, of length 1."""
         import torch
@@ -148,19 +128,20 @@ class PairRecipe:
         found: torch.Tensor = self._head(torch.cat([products, (firsts - seconds).abs(), cosines], dim=-1))
         return found
 
-    def _new_head(self) -> nn.Module:
-        """Rows that rank by cosine to begin with, the first label high and the last one low."""
-        import torch
-        from torch import nn
 
-        labels = len(label_names(self.task))
-        head = nn.Linear(2 * self._encoder.base.dimension + 2, labels)
-        lean = torch.linspace(1.0, -1.0, labels)
-        with torch.no_grad():
-            head.weight.zero_()
-            head.weight[:, -2:] = _SLOPE / 2 * lean[:, None]
-            head.bias.copy_(-_SLOPE * _MIDDLE * lean)
-        return head
+def _new_head(task: Task, encoder: AdaptingEncoder) -> nn.Module:
+    """Rows that rank by cosine to begin with, the first label high and the last one low."""
+    import torch
+    from torch import nn
+
+    labels = len(label_names(task))
+    head = nn.Linear(2 * encoder.base.dimension + 2, labels)
+    lean = torch.linspace(1.0, -1.0, labels)
+    with torch.no_grad():
+        head.weight.zero_()
+        head.weight[:, -2:] = _SLOPE / 2 * lean[:, None]
+        head.bias.copy_(-_SLOPE * _MIDDLE * lean)
+    return head
 
 
 def _grouped(

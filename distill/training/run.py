@@ -21,7 +21,7 @@ import numpy as np
 
 from intentmem.memory.deciders import BaselineDecider
 from intentmem.memory.errors import EmbedderError, InputError, MissingExtraError, StoreError
-from intentmem.memory.tasks import ENTITY_TYPES, EVENT, PLAN, PROPERTY_MATCH, SCOPE, SUPPORT, Item, Task
+from intentmem.memory.tasks import ENTITY_TYPES, EVENT, PLAN, PROPERTY_MATCH, RECORD_SPANS, SCOPE, SUPPORT, Item, Task
 
 from .. import artifacts
 from ..artifacts import Artifact
@@ -36,12 +36,12 @@ from ..suspects import read_corrections
 from ..task_files import find_task
 from ..traces import Trace
 from ..weights import weights_digest
-from .loop import LoopConfig
 from .outcome import Trained, TrainOptions
 from .plots import draw
+from .processes import accelerator, is_main
 
 ALL = "all"
-SHIPPED = (SCOPE, EVENT, ENTITY_TYPES, PLAN, PROPERTY_MATCH, SUPPORT)
+SHIPPED = (SCOPE, EVENT, ENTITY_TYPES, RECORD_SPANS, PLAN, PROPERTY_MATCH, SUPPORT)
 """Tasks whose students come with the package."""
 _CHECKPOINTS, _RUN = ".checkpoints", "run.json"
 _CANARIES, _TIMED, _JUDGED = 6, 200, 2000
@@ -98,19 +98,19 @@ def train(plan: TrainPlan, tell: Tell | None = None) -> list[Artifact]:
     examples = load_examples(plan.tasks, plan.sources, plan.seed)
     if plan.corrections is not None:
         examples = examples.corrected(read_corrections(plan.corrections))
-    for task in plan.tasks:
-        examples.of(task)
+    usable = {task.name: examples.of(task) for task in plan.tasks}
     found: list[Artifact] = []
     for family, tasks in _by_family(plan.tasks).items():
-        traces = [trace for task in tasks for trace in examples.of(task)]
+        traces = [trace for task in tasks for trace in usable[task.name]]
         folder = plan.out / _CHECKPOINTS / family
         with _disk(plan.out):
-            _prepare(folder, plan, tasks, examples, base)
+            if is_main():
+                _prepare(folder, plan, tasks, examples, base)
             made = part("training", family).train(tasks, traces, base, _options(plan, family, folder, tell))
-            if _is_main():
+            if is_main():
                 found += [_written(one, traces, plan, base, examples) for one in made]
                 shutil.rmtree(folder, ignore_errors=True)
-    if _is_main():
+    if is_main():
         shutil.rmtree(plan.out / _CHECKPOINTS, ignore_errors=True)
     return found
 
@@ -135,8 +135,7 @@ def _options(plan: TrainPlan, family: str, folder: Path, tell: Tell | None) -> T
         if tell is not None:
             tell(family, done, total, word)
 
-    loop = None if plan.epochs is None else LoopConfig(epochs=plan.epochs, seed=plan.seed)
-    return TrainOptions(plan.seed, loop, None, folder, progress)
+    return TrainOptions(plan.seed, None, None, folder, progress, plan.epochs)
 
 
 def _by_family(tasks: Sequence[Task]) -> dict[str, list[Task]]:
@@ -148,8 +147,6 @@ def _by_family(tasks: Sequence[Task]) -> dict[str, list[Task]]:
 
 def _prepare(folder: Path, plan: TrainPlan, tasks: Sequence[Task], examples: Examples, base: Backbone) -> None:
     """Make way for checkpoints; those of a run like this one stay where it is to be resumed."""
-    if not _is_main():
-        return
     this = {
         "tasks": {task.name: task.hash for task in tasks},
         "data": dict(examples.hashes),
@@ -230,14 +227,6 @@ def _spread(rows: Sequence[_T], count: int) -> list[_T]:
     return [rows[int(place)] for place in np.linspace(0, len(rows) - 1, count)]
 
 
-def _is_main() -> bool:
-    try:
-        from accelerate import PartialState
-    except ImportError as error:
-        raise MissingExtraError("accelerate", "train") from error
-    return bool(PartialState().is_main_process)
-
-
 @contextmanager
 def _disk(out: Path) -> Iterator[None]:
     try:
@@ -261,7 +250,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--epochs", type=int)
     parser.add_argument("--resume", action="store_true")
     given = parser.parse_args(arguments)
-    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(message)s")
+    level = logging.INFO if is_main() else logging.WARNING
+    logging.basicConfig(level=level, stream=sys.stderr, format="%(message)s")
     plan = TrainPlan(
         tasks_named(given.task),
         (*given.data, *given.traces),
@@ -273,6 +263,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     for artifact in train(plan):
         _log.info("%s: %s", artifact.task.name, artifact.folder)
+    accelerator().end_training()
 
 
 if __name__ == "__main__":

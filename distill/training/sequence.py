@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -31,10 +30,12 @@ from .sequence_encoder import ScopeRecipe
 from .sequence_head import thinned, train_head
 
 ADAPTER = "scope"
-SHAPE = LoraShape(layers=2)
-"""Two layers take half the training of four; the two were not compared on equal terms."""
-LOOP = LoopConfig(epochs=3, patience=2)
-TURNS = 16_000
+SHAPE = LoraShape(layers=2, max_tokens=64)
+"""Two layers take half the training of four; the two were not compared on equal terms. What a long turn serves, it says
+at its beginning.
+"""
+LOOP = LoopConfig(epochs=2, patience=2)
+TURNS = 7_000
 """Turns of a source in an epoch of the encoder, and turns of it that the head is trained on, at most."""
 _WATCHED = 2_000
 """Turns of a source after whose surprise training stops."""
@@ -61,7 +62,7 @@ def train(tasks: Sequence[Task], traces: Sequence[Trace], base: Backbone, option
     for_encoder, for_head = stacked(_blank(parts["train"]), options.seed)
     watched = [run for own in _by_source(_blank(parts["dev"])).values() for run in _up_to(own, _WATCHED)]
     recipe = ScopeRecipe(encoder, for_encoder, watched, options.seed, _shares(for_encoder))
-    loop = options.loop or replace(LOOP, seed=options.seed)
+    loop = options.loop_or(LOOP)
     curve = fit(recipe, loop, options.checkpoints, options.progress)
     wanted = {run.id for run in for_head}
     parts["train"] = [trace for trace in parts["train"] if trace.conversation in wanted]

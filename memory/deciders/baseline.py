@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DecisionError, InputError
-from ..tasks import ENTITY_TYPES, EVENT, PLAN, SCOPE, Candidates, Decision, Item, Task
+from ..tasks import ENTITY_TYPES, EVENT, PLAN, RELATION, SCOPE, Candidates, Decision, Item, Task
 from .label_rule import Chosen, EventWeights, LabelScorer, TypeWeights, choose_events, choose_types
 from .plan_rules import plan
+from .relation_rule import relate
 from .scope_rule import NONE, ScopeWeights, choose_scope
 
 _KEPT_SCORERS = 8
@@ -20,7 +21,7 @@ _UNSURE = 0.5
 
 
 class BaselineDecider:
-    """Answers `scope`, `event`, `entity_types` and `plan` by rules and cosines.
+    """Answers `scope`, `event`, `entity_types`, `plan` and `relation` by rules and cosines.
 
     Each answer is final as it stands: continuity and the floors are part of the rules, so `unsure` (confidence below
     one half) asks for a second opinion where there is one, not for another default.
@@ -44,7 +45,7 @@ class BaselineDecider:
         """Decide each item; results in order. Items that share one `Candidates` object are scored together.
 
         Raises:
-            DecisionError: the task is not one of the four.
+            DecisionError: the task is not one of the five.
             InputError: a turn has no vector, or the candidates have none.
         """
         started = time.perf_counter()
@@ -54,6 +55,8 @@ class BaselineDecider:
             chosen = self._choose_labels(task.name, items)
         elif task.name == PLAN.name:
             chosen = [plan(str(item.fields["question"])) for item in items]
+        elif task.name == RELATION.name:
+            chosen = [_relation(item) for item in items]
         else:
             raise DecisionError(f"{self.name} cannot answer the task {task.name!r}")
         seconds = (time.perf_counter() - started) / max(1, len(items))
@@ -98,6 +101,11 @@ class BaselineDecider:
                 self._scorers.popitem(last=False)
         self._scorers.move_to_end(key)
         return self._scorers[key]
+
+
+def _relation(item: Item) -> Chosen:
+    shared = item.fields.get("shared") or ()
+    return relate(str(item.fields["source"]), str(item.fields["target"]), [str(name) for name in shared])
 
 
 def _vector(kind: str, item: Item) -> NDArray[np.float32]:

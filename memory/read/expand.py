@@ -13,11 +13,13 @@ SHORT = 6
 _REACH = 2
 
 
-def in_reading_order(columns: Columns, eligible: Ints, scores: Floats, depth: int) -> Iterator[tuple[int, str]]:
+def in_reading_order(
+    columns: Columns, eligible: Ints, scores: Floats, depth: int, scope: bool = True
+) -> Iterator[tuple[int, str]]:
     """Positions to read, most useful first, each with why it is there: "hit", "neighbour" or "scope".
 
     The best `depth` turns come first, each fragment among them followed by what it replies to; then neighbours of the
-    hits; then the scope-mates of the best hit.
+    hits; then the scope-mates of the best hit, unless `scope` is off.
 
     Args:
         eligible, scores: (E,) positions that may be read, and their scores.
@@ -44,7 +46,8 @@ def in_reading_order(columns: Columns, eligible: Ints, scores: Floats, depth: in
             for neighbour in (hit - step, hit + step):
                 if _same_sitting(columns, hit, neighbour) and fresh(neighbour):
                     yield neighbour, "neighbour"
-    yield from ((position, "scope") for position in _scope_mates(columns, order, hits) if fresh(position))
+    mates = _scope_mates(columns, order, hits) if scope else []
+    yield from ((position, "scope") for position in mates if fresh(position))
 
 
 def _same_sitting(columns: Columns, position: int, other: int) -> bool:

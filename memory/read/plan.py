@@ -7,7 +7,7 @@ is a distribution, and matching is soft.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import numpy as np
@@ -44,6 +44,12 @@ class Plan:
     since: float | None
     until: float | None
     calls: int = 0
+
+    def with_facets(self, event: bool, entity_types: bool) -> Plan:
+        """The plan without those label facets that are off."""
+        return replace(
+            self, events=self.events if event else {}, entity_types=self.entity_types if entity_types else {}
+        )
 
     def as_json(self, names: Mapping[str, str], speakers: list[str | None]) -> dict[str, object]:
         """The plan for a person to read."""

@@ -15,12 +15,17 @@ from .columns import NO_SCOPE, Columns, Ints, session_name
 from .context import assemble
 from .expand import in_reading_order
 from .rank import group_scores
+from .reader import Reader, described
 from .request import GroupBy, Recipe, SearchRequest
 from .searcher import Ranked, Searcher
 from .signals import centroids
+from .validity import superseded, wants_history
 
 _TURNS_A_GROUP = 5
 _DEPTH = 200
+_FIRST_ROUND = (1, "the question")
+_SPARE = 20
+"""Turns that stand by for those which are left out."""
 
 
 class Presenter:
@@ -30,10 +35,11 @@ class Presenter:
         self._store = store
         self._embedder = embedder
         self._searcher = searcher
+        self.reader = Reader(store, searcher)
 
     def search(self, request: SearchRequest) -> results.SearchResult:
         """Hits of a search, turns or groups of them."""
-        ranked = self._searcher.rank(request)
+        ranked = self.reader.read(request)
         found = self._groups(request, ranked) if request.group_by else self._turns(request, ranked, request.limit)
         result: results.SearchResult = {
             "results": found,
@@ -45,11 +51,13 @@ class Presenter:
         }
         if request.explain:
             result["plan"] = self._plan(request, ranked)
+            if ranked.reading is not None:
+                result["reading"] = described(ranked.reading)
         return result
 
     def context(self, request: SearchRequest) -> results.ContextResult:
         """Original turns as quoted text within the budget."""
-        ranked = self._searcher.rank(request)
+        ranked = self.reader.read(request)
         turns, reasons = self._reading(request, ranked)
         headings = self._headings(request.namespace)
         made = assemble(
@@ -67,13 +75,17 @@ class Presenter:
         if request.explain:
             why = {turn.id: reason for turn, reason in zip(made.turns, made.reasons, strict=True)}
             result["explain"] = {"plan": self._plan(request, ranked), "reasons": why}
+            if ranked.reading is not None:
+                result["explain"]["reading"] = described(ranked.reading)
         return result
 
     def _turns(self, request: SearchRequest, ranked: Ranked, limit: int) -> list[results.TurnResult]:
-        rows = ranked.columns.rows[ranked.positions[:limit]]
+        rows = ranked.columns.rows[ranked.positions[: limit + _SPARE]]
         turns = self._store.turns.by_rows(request.namespace, rows)
         # A turn deleted since it was ranked is left out.
         kept = [(at, turns[row]) for at, row in enumerate(rows.tolist()) if row in turns]
+        old = self._superseded(request, ranked, [turn for _, turn in kept[:limit]])
+        kept = [(at, turn) for at, turn in kept if turn.id not in old][:limit]
         found = results.turns(self._store, request.namespace, [turn for _, turn in kept])
         for (at, _), hit in zip(kept, found, strict=True):
             hit["score"] = float(ranked.scores[at])
@@ -128,11 +140,19 @@ class Presenter:
         return {number: (e.id, e.summary) for number, e in enumerate(episodes)}, codes
 
     def _reading(self, request: SearchRequest, ranked: Ranked) -> tuple[list[Turn], list[str]]:
-        chosen = list(in_reading_order(ranked.columns, ranked.positions, ranked.scores, _DEPTH))[: 4 * _DEPTH]
+        order = in_reading_order(ranked.columns, ranked.positions, ranked.scores, _DEPTH, request.parts.scope)
+        chosen = list(order)[: 4 * _DEPTH]
         rows = [int(ranked.columns.rows[position]) for position, _ in chosen]
         turns = self._store.turns.by_rows(request.namespace, rows)
         kept = [(turns[row], reason) for row, (_, reason) in zip(rows, chosen, strict=True) if row in turns]
+        old = self._superseded(request, ranked, [turn for turn, _ in kept])
+        kept = [(turn, reason) for turn, reason in kept if turn.id not in old]
         return [turn for turn, _ in kept], [reason for _, reason in kept]
+
+    def _superseded(self, request: SearchRequest, ranked: Ranked, turns: list[Turn]) -> dict[str, str]:
+        """Turns to leave out, by what they say no longer holds; none where history is asked for."""
+        history = wants_history(ranked.plan) if request.history is None else request.history
+        return {} if history or not request.parts.states else superseded(self._store, request.namespace, turns)
 
     def _headings(self, namespace: int) -> Any:
         scopes = self._store.labels.scope_names(namespace)
@@ -157,8 +177,10 @@ def _explained(ranked: Ranked, at: int) -> dict[str, Any]:
     evidence = ranked.evidence
     assert evidence is not None
     place = int(ranked.places[at])
+    brought = ranked.reading.brought_by.get(place, _FIRST_ROUND) if ranked.reading is not None else _FIRST_ROUND
     return {
         "signals": {name: round(float(values[place]), 4) for name, values in evidence.raw.items()},
         "shares": {name: round(float(values[place]), 4) for name, values in ranked.shares.items()},
-        "round": 1,
+        "round": brought[0],
+        "looked_for": brought[1],
     }

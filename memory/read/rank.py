@@ -27,18 +27,23 @@ class Weights:
     """Weights of the fused recipe, learned by `python -m intentmem.distill.learn_fusion`.
 
     lookup, background: weight of each signal for a short question and for a long message; between the two they are
-    mixed. kin: share of what similar groups score in a group's score.
+    mixed. threads: weights where many goals alternate within a sitting; mixed with the others by how much they do.
+    kin: share of what similar groups score in a group's score.
     """
 
     lookup: Mapping[str, float]
     background: Mapping[str, float]
+    threads: Mapping[str, float]
     kin: float
 
-    def mixed(self, question_words: int) -> dict[str, float]:
-        """Weights for a question with so many content words."""
-        share = length_share(question_words)
+    def mixed(self, question_words: int, interleaving: float) -> dict[str, float]:
+        """Weights for a question with so many content words, where goals alternate so much (0 to 1)."""
+        long = length_share(question_words)
+        shares = ((1 - interleaving) * (1 - long), (1 - interleaving) * long, interleaving)
+        parts = (self.lookup, self.background, self.threads)
         return {
-            name: (1 - share) * self.lookup.get(name, 0.0) + share * self.background.get(name, 0.0) for name in SIGNALS
+            name: sum(share * part.get(name, 0.0) for share, part in zip(shares, parts, strict=True))
+            for name in SIGNALS
         }
 
 
@@ -55,17 +60,17 @@ def shipped_weights() -> Weights:
         IntentMemError: the file does not fit this release's signals.
     """
     loaded: dict[str, Any] = json.loads(files(__package__).joinpath("fused.json").read_text(encoding="utf-8"))
-    unknown = (set(loaded["lookup"]) | set(loaded["background"])) - set(SIGNALS)
+    unknown = (set(loaded["lookup"]) | set(loaded["background"]) | set(loaded["threads"])) - set(SIGNALS)
     if unknown:
         raise IntentMemError(
             f"fused.json weighs unknown signals: {', '.join(sorted(unknown))}: learn the weights again"
         )
-    return Weights(loaded["lookup"], loaded["background"], float(loaded["kin"]))
+    return Weights(loaded["lookup"], loaded["background"], loaded["threads"], float(loaded["kin"]))
 
 
 def fused(evidence: Evidence, weights: Weights) -> tuple[Floats, dict[str, Floats]]:
     """Scores (P,) and each signal's share in them; turns that are not eligible get minus infinity."""
-    mixed = weights.mixed(evidence.question_words)
+    mixed = weights.mixed(evidence.question_words, evidence.interleaving)
     shares = {name: weight * evidence.standardised(name) for name, weight in mixed.items() if weight}
     total = np.zeros(len(evidence.pool), np.float32)
     for share in shares.values():
@@ -83,17 +88,19 @@ def lexical(evidence: Evidence) -> Floats:
     return _only_eligible(evidence, evidence.raw["lexical"])
 
 
-def stitch(evidence: Evidence, plan: Plan) -> Floats:
+def stitch(evidence: Evidence, plan: Plan, scope: bool = True) -> Floats:
     """Label density first, cosine among equals (STITCH, section 3.3).
 
     The question's filter F_q holds its best scope, its best event type and its two best entity types; a turn's density
     is the number of the three facets in which it matches. The cosine, in [-1, 1], is halved: it never outweighs one.
+    `scope` False leaves the scope out.
     """
-    return _only_eligible(evidence, (hard_density(evidence, plan) + 0.49 * evidence.raw["dense"]).astype(np.float32))
+    density = hard_density(evidence, plan, scope)
+    return _only_eligible(evidence, (density + 0.49 * evidence.raw["dense"]).astype(np.float32))
 
 
-def hard_density(evidence: Evidence, plan: Plan) -> Floats:
-    """Number of facets matched, 0 to 3, (P,)."""
+def hard_density(evidence: Evidence, plan: Plan, by_scope: bool = True) -> Floats:
+    """Number of facets matched, 0 to 3, (P,); without `by_scope` 0 to 2."""
     pool = evidence.pool
     columns, at = pool.columns, pool.positions
     density = np.zeros(len(pool), np.float32)
@@ -102,7 +109,7 @@ def hard_density(evidence: Evidence, plan: Plan) -> Floats:
         density += (np.isin(columns.labels[at], columns.label_codes.of(wanted)) & columns.given[at]).any(axis=1)
     scope = columns.scope[at]
     known = (scope >= 0) & pool.eligible
-    if known.any():
+    if by_scope and known.any():
         best = _closest_scope(scope[known], evidence.raw["dense"][known])
         density += scope == best
     return density

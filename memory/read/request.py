@@ -12,13 +12,14 @@ from ..addressing import Address, address
 from ..errors import InputError
 from ..types import Filters
 from ..write.messages import clean, parse_role, parse_time
+from .parts import ALL_PARTS, Parts
 
 MAX_LIMIT = 10_000
 MAX_QUERY_CHARS = 100_000
 _OWNER = ("namespace", "user_id", "agent_id", "run_id", "trajectory", "session")
 _LISTS = ("roles", "speakers", "trajectories", "sessions", "scopes", "events", "entity_types")
 _TIMES = ("since", "until", "as_of")
-_OTHER = ("recipe", "query_time", "before", "labels")
+_OTHER = ("recipe", "query_time", "before", "labels", "history")
 
 
 class Recipe(StrEnum):
@@ -46,6 +47,10 @@ class GroupBy(StrEnum):
 class SearchRequest:
     """One search. `namespace` is the ordinal; `query_time` None means that the question is not dated.
 
+    history: whether turns that only say what another turn found with them has replaced are returned; None leaves them
+    out where the question asks for what holds.
+    parts: what of the read path it uses, all of it unless a benchmark switches something off.
+
     Raises:
         InputError: an empty query, or a limit or budget out of range.
     """
@@ -61,6 +66,8 @@ class SearchRequest:
     budget: int = 4096
     group_by: str | None = None
     explain: bool = False
+    history: bool | None = None
+    parts: Parts = ALL_PARTS
 
     def __post_init__(self) -> None:
         if not isinstance(self.query, str) or not self.query.strip():
@@ -72,6 +79,8 @@ class SearchRequest:
             raise InputError("limit", f"{self.limit!r} is out of range", f"1 to {MAX_LIMIT:,}")
         if isinstance(self.budget, bool) or not isinstance(self.budget, int) or self.budget < 1:
             raise InputError("budget", f"{self.budget!r} is not a positive number of tokens")
+        if self.history is not None and not isinstance(self.history, bool):
+            raise InputError("history", f"{self.history!r} is neither true nor false")
         if self.group_by is not None and self.group_by not in list(GroupBy):
             raise InputError("group_by", f"{self.group_by!r} is unknown", f"one of {', '.join(GroupBy)}")
 

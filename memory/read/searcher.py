@@ -20,9 +20,11 @@ from ..write.vocabulary import Vocabulary
 from . import rank
 from .columns import ColumnCache, Columns, Floats, Ints
 from .matrix import MatrixCache, gathered
+from .parts import ALL_PARTS
 from .plan import Plan, Planner
 from .request import Recipe, SearchRequest
-from .signals import Evidence, centroids, gather
+from .rounds import Reading
+from .signals import OF_SCOPES, Evidence, centroids, gather
 from .words import Pool, PostingCache, make_pool
 
 EXHAUSTIVE = 20_000
@@ -48,6 +50,7 @@ class Ranked:
     shares: dict[str, Floats]
     seconds: dict[str, float]
     warnings: tuple[str, ...]
+    reading: Reading | None = None
 
 
 class Searcher:
@@ -58,11 +61,13 @@ class Searcher:
         self._embedder = embedder
         self._lexicon = lexicon
         self._columns = ColumnCache(store)
-        self._postings = PostingCache(store)
+        self.postings = PostingCache(store)
         self._matrices = MatrixCache()
         self._planner = Planner(decider)
         self._vocabularies: dict[int, tuple[int, int, dict[str, Vocabulary]]] = {}
         self.weights = rank.shipped_weights()
+        self.parts = ALL_PARTS
+        """What the facade's searches use: a benchmark switches parts off here."""
 
     def rank(self, request: SearchRequest) -> Ranked:
         """Score every turn that may be returned, best first.
@@ -78,9 +83,10 @@ class Searcher:
         encoded = time.perf_counter()
         now = _now(request, columns)
         plan = self._planner.plan(request.query, query, self._vocabulary(request.namespace), columns, now)
+        plan = plan.with_facets(request.parts.event, request.parts.entity_types)
         planned = time.perf_counter()
         evidence = self._evidence(request, columns, eligible, plan, query) if len(eligible) else None
-        scores, shares = self._scored(request.recipe, evidence, plan) if evidence else (np.zeros(0, np.float32), {})
+        scores, shares = self._scored(request, evidence, plan) if evidence else (np.zeros(0, np.float32), {})
         # Ties by arrival, so that the same search gives the same order.
         order = np.argsort(-scores, kind="stable")[: int(np.isfinite(scores).sum())]
         seconds = {
@@ -93,13 +99,39 @@ class Searcher:
             columns, positions, scores[order], order, plan, evidence, shares, seconds, self._warnings(request, columns)
         )
 
-    def _scored(self, recipe: Recipe, evidence: Evidence, plan: Plan) -> tuple[Floats, dict[str, Floats]]:
+    def again(self, request: SearchRequest, ranked: Ranked, text: str, words: tuple[str, ...]) -> Floats:
+        """Scores (P,) of the same pool for another text with its words, by the fused recipe."""
+        assert ranked.evidence is not None
+        query = self._embedder.encode([text], "query")[0]
+        plan = replace(ranked.plan, terms=words, names=frozenset(words) & ranked.plan.names)
+        return rank.fused(self._signals(request, ranked.evidence.pool, plan, query), self.weights)[0]
+
+    def parts_in_use(self, namespace: int, recipe: Recipe) -> frozenset[str]:
+        """The parts that a search of this namespace by this recipe makes use of: no other can be worth anything.
+
+        Whoever builds a part into the read path names it here.
+        """
+        weights = self.weights
+        weighed = {name for part in (weights.lookup, weights.background, weights.threads) for name in part}
+        used = set()
+        if recipe is Recipe.STITCH or (recipe is Recipe.FUSED and weighed & set(OF_SCOPES)):
+            used.add("scope")
+        if recipe is Recipe.STITCH or (recipe is Recipe.FUSED and "labels" in weighed):
+            used |= {"event", "entity_types"}
+        if self._store.embeddings.index(namespace, GROUNDED, self._embedder.fingerprint).count:
+            used.add("grounding")
+        if recipe is Recipe.FUSED:
+            used.add("rounds")
+        return frozenset(used)
+
+    def _scored(self, request: SearchRequest, evidence: Evidence, plan: Plan) -> tuple[Floats, dict[str, Floats]]:
+        recipe = request.recipe
         if recipe is Recipe.DENSE:
             return rank.dense(evidence), {}
         if recipe is Recipe.LEXICAL:
             return rank.lexical(evidence), {}
         if recipe is Recipe.STITCH:
-            return rank.stitch(evidence, plan), {}
+            return rank.stitch(evidence, plan, request.parts.scope), {}
         return rank.fused(evidence, self.weights)
 
     def _evidence(
@@ -109,11 +141,14 @@ class Searcher:
         visible = columns.eligible(Filters(as_of=request.filters.as_of), request.before_row)
         if len(visible) > EXHAUSTIVE:
             visible = self._candidates(columns, visible, eligible, plan, query, index)
-        pool = make_pool(columns, visible, eligible)
+        return self._signals(request, make_pool(columns, visible, eligible), plan, query)
+
+    def _signals(self, request: SearchRequest, pool: Pool, plan: Plan, query: Vector) -> Evidence:
+        index = self._store.embeddings.index(request.namespace, TURN, self._embedder.fingerprint)
         vectors, embedded, sittings = self._vectors(pool, index)
-        now = _now(request, columns).timestamp()
-        evidence = gather(pool, plan, query, vectors, embedded, sittings, now, self._postings)
-        cosine = self._grounded(request.namespace, pool, query)
+        now = _now(request, pool.columns).timestamp()
+        evidence = gather(pool, plan, query, vectors, embedded, sittings, now, self.postings, request.parts)
+        cosine = self._grounded(request.namespace, pool, query) if request.parts.grounding else None
         if cosine is not None:
             # The grounded text stands beside the raw one: whichever is closer speaks for the turn.
             evidence = replace(evidence, raw={**evidence.raw, "dense": np.maximum(evidence.raw["dense"], cosine)})
@@ -145,7 +180,7 @@ class Searcher:
         found = [columns.positions(rows[0][rows[0] >= 0])]
         weight = np.zeros(len(columns), np.float32)
         for term in plan.terms:
-            postings = self._postings.get(columns, term)
+            postings = self.postings.get(columns, term)
             at = columns.positions(postings.rows)
             weight[at] += np.log1p(len(columns) / (len(at) + 1.0))
         weight = weight[eligible]

@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 
 from ..types import Vector
 from .columns import NO_SCOPE, Floats, Ints
+from .parts import ALL_PARTS, Parts
 from .plan import Plan, facet_weights
+from .threads import Threads, interleaving, meaning_signals, threads_of, word_signals
 from .words import Pool, PostingCache, frequencies, rarity, saturated, spread
 
 SIGNALS = (
@@ -30,6 +32,12 @@ SIGNALS = (
     "session_kin",
     "turn_kin",
     "scope",
+    "scope_words",
+    "run_words",
+    "scope_opening",
+    "run_opening",
+    "scope_opening_dense",
+    "run_opening_dense",
     "labels",
     "speaker",
     "statement",
@@ -40,6 +48,21 @@ SIGNALS = (
 )
 """Names of the signals that `fused` weighs."""
 
+OF_SCOPES = (
+    "scope",
+    "scope_words",
+    "run_words",
+    "scope_opening",
+    "run_opening",
+    "scope_opening_dense",
+    "run_opening_dense",
+)
+"""Those that need to know which turns serve one goal."""
+
+_OF_WORDS = (
+    *("lexical", "lexical_around", "entity", "session_lexical"),
+    *("scope_words", "run_words", "scope_opening", "run_opening"),
+)
 _SEEDS = 10
 _DAY = 86_400.0
 _SURE = 1.5
@@ -48,12 +71,16 @@ _SURE = 1.5
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Signals of a pool for one question, raw, (P,) each; `vectors` (P, D) are the turns' own."""
+    """Signals of a pool for one question, raw, (P,) each; `vectors` (P, D) are the turns' own.
+
+    question_words: content words of the question. interleaving: how much goals alternate here, in [0, 1].
+    """
 
     pool: Pool
     vectors: Vector
     raw: Mapping[str, Floats]
     question_words: int
+    interleaving: float
 
     def standardised(self, name: str) -> Floats:
         """One signal with mean 0 and deviation 1 over the eligible turns; 0 where it does not vary."""
@@ -69,6 +96,7 @@ def gather(
     sittings: Vector,
     now: float,
     cache: PostingCache,
+    parts: Parts = ALL_PARTS,
 ) -> Evidence:
     """Compute every signal.
 
@@ -76,28 +104,32 @@ def gather(
         query: (D,). vectors: (P, D), zero where `embedded` (P,) is False. sittings: (S, D), centroids of the eligible
             turns of each session, by its code.
         now: seconds since 1970 at which the question is asked.
+        parts: a signal of a part that is off is 0.
     """
-    raw = _words(pool, plan, cache)
+    threads = threads_of(pool)
+    raw = _words(pool, threads, plan, cache, parts.grounding)
     raw |= _meaning(pool, query, vectors, embedded)
+    raw |= meaning_signals(threads, raw["dense"])
     raw |= _groups(pool, query, vectors, sittings, raw)
     raw |= _facets(pool, plan, now)
-    return Evidence(pool, vectors, raw, len(plan.terms))
+    if not parts.scope:
+        raw |= dict.fromkeys(OF_SCOPES, np.zeros(len(pool), np.float32))
+    return Evidence(pool, vectors, raw, len(plan.terms), interleaving(pool, threads))
 
 
 def standardise(values: Floats, eligible: NDArray[np.bool_]) -> Floats:
     """Mean 0, deviation 1 over the eligible; 0 everywhere where they do not differ."""
-    kept = values[eligible]
+    kept = values[eligible].astype(np.float64)  # in single precision nearly equal values lose their mean
     deviation = float(kept.std()) if len(kept) else 0.0
     if deviation < 1e-6:
         return np.zeros_like(values)
     return np.asarray((values - kept.mean()) / deviation, np.float32)
 
 
-def _words(pool: Pool, plan: Plan, cache: PostingCache) -> dict[str, Floats]:
+def _words(pool: Pool, threads: Threads, plan: Plan, cache: PostingCache, grounding: bool) -> dict[str, Floats]:
     if not plan.terms or not len(pool):
-        zero = np.zeros(len(pool), np.float32)
-        return dict.fromkeys(("lexical", "lexical_around", "entity", "session_lexical"), zero)
-    text, meta = frequencies(pool, list(plan.terms), cache)
+        return dict.fromkeys(_OF_WORDS, np.zeros(len(pool), np.float32))
+    text, meta = frequencies(pool, list(plan.terms), cache, grounding)
     own, around = text + meta, spread(pool, text) + meta
     length = pool.columns.length[pool.positions]
     idf = rarity(own, pool.eligible)
@@ -107,6 +139,7 @@ def _words(pool: Pool, plan: Plan, cache: PostingCache) -> dict[str, Floats]:
         "lexical_around": idf @ saturated(around, spread(pool, length)),
         "entity": idf[named] @ np.minimum(around[named], 1.0),
         "session_lexical": _session_words(pool, text, length),
+        **word_signals(pool, threads, text),
     }
 
 

@@ -123,8 +123,8 @@ def spread(pool: Pool, values: Floats) -> Floats:
     return out
 
 
-def frequencies(pool: Pool, terms: list[str], cache: PostingCache) -> tuple[Floats, Floats]:
-    """Frequencies of terms in text with what grounding added, and in speaker and date: (T, P) each."""
+def frequencies(pool: Pool, terms: list[str], cache: PostingCache, grounding: bool = True) -> tuple[Floats, Floats]:
+    """Frequencies of terms in text, with what grounding added to it, and in speaker and date: (T, P) each."""
     text = np.zeros((len(terms), len(pool)), np.float32)
     meta = np.zeros((len(terms), len(pool)), np.float32)
     for at, term in enumerate(terms):
@@ -133,7 +133,7 @@ def frequencies(pool: Pool, terms: list[str], cache: PostingCache) -> tuple[Floa
             places, found = pool.places(postings.rows)
             text[at, places] = postings.text[found]
             meta[at, places] = postings.meta[found]
-        if len(postings.grounded_rows):
+        if grounding and len(postings.grounded_rows):
             places, found = pool.places(postings.grounded_rows)
             text[at, places] += postings.grounded[found]
     return text, meta

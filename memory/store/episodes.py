@@ -46,5 +46,9 @@ class Episodes:
         )
 
     def reset_attempts(self, connection: sqlite3.Connection, namespace: int) -> None:
-        """Give episodes without records their attempts back."""
-        connection.execute("UPDATE episode SET recorded = 0 WHERE namespace = ? AND recorded < 0", (namespace,))
+        """Give episodes without records, or without links, their attempts back."""
+        connection.execute(
+            "UPDATE episode SET recorded = max(recorded, 0), linked = max(linked, 0) WHERE namespace = ?"
+            " AND (recorded < 0 OR linked < 0)",
+            (namespace,),
+        )

@@ -169,7 +169,28 @@ ALTER TABLE episode ADD COLUMN recorded INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX episode_unrecorded ON episode (namespace) WHERE closed = 1 AND recorded <= 0;
 """
 
-MIGRATIONS: tuple[str, ...] = (_DATA_MODEL, _MODEL_CALLS, _TRACES, _TURN_LABELS, _STATES, _RECORDED)
+_LINKED = """
+DROP TABLE link;
+CREATE TABLE link (
+  id TEXT NOT NULL, namespace INTEGER NOT NULL REFERENCES namespace(ordinal) ON DELETE CASCADE,
+  source TEXT NOT NULL, target TEXT NOT NULL, type TEXT NOT NULL, direction TEXT NOT NULL,
+  confidence REAL NOT NULL, trust TEXT NOT NULL, evidence TEXT NOT NULL, decided_by TEXT NOT NULL,
+  PRIMARY KEY (namespace, id),
+  FOREIGN KEY (namespace, source) REFERENCES episode(namespace, id) ON DELETE CASCADE,
+  FOREIGN KEY (namespace, target) REFERENCES episode(namespace, id) ON DELETE CASCADE);
+CREATE INDEX link_source ON link (namespace, source);
+CREATE INDEX link_target ON link (namespace, target);
+ALTER TABLE episode ADD COLUMN linked INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX episode_unlinked ON episode (namespace) WHERE closed = 1 AND linked <= 0;
+CREATE TABLE episode_key (
+  namespace INTEGER NOT NULL REFERENCES namespace(ordinal) ON DELETE CASCADE,
+  key TEXT NOT NULL, time REAL NOT NULL, place INTEGER NOT NULL, episode TEXT NOT NULL,
+  PRIMARY KEY (namespace, key, time, place, episode),
+  FOREIGN KEY (namespace, episode) REFERENCES episode(namespace, id) ON DELETE CASCADE) WITHOUT ROWID;
+CREATE INDEX episode_key_of ON episode_key (namespace, episode);
+"""
+
+MIGRATIONS: tuple[str, ...] = (_DATA_MODEL, _MODEL_CALLS, _TRACES, _TURN_LABELS, _STATES, _RECORDED, _LINKED)
 """SQL of version 1, 2, ...: append only."""
 
 

@@ -195,6 +195,16 @@ class Records:
         )
         return {StateKey(*row) for row in rows}
 
+    def keys_of_turns(self, namespace: int, turns: Sequence[str]) -> set[StateKey]:
+        """Keys of the records that some turns are evidence for, as they were written."""
+        rows = self._database.read(
+            "SELECT DISTINCT r.entity_key, r.property_key, r.condition_key FROM record_evidence e"
+            " JOIN record r ON r.namespace = e.namespace AND r.id = e.record"
+            " WHERE e.namespace = ? AND e.turn IN (SELECT value FROM json_each(?))",
+            (namespace, json.dumps(list(turns))),
+        )
+        return {StateKey(*row) for row in rows}
+
     # Entities under several names
 
     def canonical(self, namespace: int, entity: str) -> str:

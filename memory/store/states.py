@@ -127,11 +127,14 @@ class StateTable:
 
     def of_turns(self, namespace: int, turns: Sequence[str]) -> list[State]:
         """All versions that some turns are evidence for."""
-        return self._select(
-            namespace,
-            "AND EXISTS (SELECT 1 FROM json_each(state.evidence) e JOIN json_each(?) w ON w.value = e.value)",
-            [json.dumps(list(turns))],
+        keys = {self._canonical(namespace, key) for key in self._records.keys_of_turns(namespace, turns)}
+        if not keys:
+            return []
+        found = self._select(
+            namespace, "AND key IN (SELECT value FROM json_each(?))", [json.dumps([key.text() for key in keys])]
         )
+        wanted = set(turns)
+        return [state for state in found if wanted.intersection(state.evidence)]
 
     def get(self, namespace: int, state_id: str) -> tuple[StateKey, State]:
         """One version with its key.

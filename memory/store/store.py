@@ -23,6 +23,7 @@ from .embeddings import Embeddings
 from .episodes import Episodes
 from .labels import Labels
 from .lexical import LexicalIndex, fold, terms
+from .links import Links
 from .namespaces import Namespaces
 from .operations import Operations
 from .records import Records
@@ -66,6 +67,7 @@ class Store:
         self.traces = TraceRows(self.database)
         self.turn_labels = TurnLabels(self.database)
         self.episodes = Episodes(self.database)
+        self.links = Links(self.database)
         self.embeddings = Embeddings(self.database, self.namespaces, folder / "indexes")
         self._guard = threading.Lock()
         self._working: dict[int, threading.Lock] = {}
@@ -128,6 +130,7 @@ class Store:
         `bury` keeps a keyed digest of what was said, so that the text is not stored again from a quotation.
         """
         worded = self._unword(connection, namespace, turns)
+        self.links.unlink(connection, namespace, [turn.row for turn in turns])
         grounded = self.labels.snippets(namespace, [turn.row for turn in turns])
         claimed = self.records.of_turns(namespace, [turn.id for turn in turns])
         with self.states.changing(connection, namespace, claimed.values()):
@@ -211,6 +214,8 @@ class Store:
             " WHERE e.namespace = r.namespace AND e.record = r.id AND e.states = 1)",
             "state": f"{count} state s WHERE s.namespace = ? AND EXISTS (SELECT 1 FROM json_each(s.records) j"
             " WHERE j.value NOT IN (SELECT id FROM record r WHERE r.namespace = s.namespace))",
+            "link": f"{count} link l WHERE l.namespace = ? AND EXISTS (SELECT 1 FROM json_each(l.evidence) j"
+            " WHERE j.value NOT IN (SELECT id FROM turn t WHERE t.namespace = l.namespace))",
             "episode": f"{count} episode e WHERE e.namespace = ? AND NOT EXISTS (SELECT 1 FROM turn t WHERE"
             " t.namespace = e.namespace AND t.trajectory = e.trajectory AND t.seq BETWEEN e.first_seq AND e.last_seq)",
         }

@@ -7,6 +7,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 
+from ..protocols import SpanReader
 from ..types import Mention, Record, Reference, Snippet, Turn
 from .dates import DateSpan, find_dates
 from .languages import sentences
@@ -29,7 +30,15 @@ class ExtractiveWriter:
     """Grounds and summarises without a model. Stateless: the same input gives the same text.
 
     Source: the coreference step and the canonical summary of STITCH, section 3.2, by rule.
+
+    Args:
+        spans: reads values for records beside the rules; None leaves them to the rules alone.
     """
+
+    _spans: SpanReader | None = None
+
+    def __init__(self, spans: SpanReader | None = None) -> None:
+        self._spans = spans
 
     @property
     def name(self) -> str:
@@ -84,8 +93,8 @@ class ExtractiveWriter:
         return " ".join(f"{turns[i].speaker or turns[i].role}: {sentence[:300]}" for i, sentence in chosen)
 
     def records(self, turns: Sequence[Turn], snippets: Mapping[str, Snippet]) -> tuple[Record, ...]:
-        """Typed values, names and plain statements of an episode, each verbatim at its place; see `record_rules`."""
-        return read_records(turns, snippets)
+        """Values, names and plain statements of an episode, each verbatim at its place; see `record_rules`."""
+        return read_records(turns, snippets, self._spans)
 
     def unsupported(self, turns: Sequence[Turn]) -> int:
         """None: a record is made of the words of its turn."""

@@ -83,7 +83,7 @@ class Labeller:
         events = self._open_labels(state, "event", EVENT, turns, vectors, before, block)
         types = self._open_labels(state, "entity_type", ENTITY_TYPES, turns, vectors, before, block)
         started = time.perf_counter()
-        block.scope_vectors = places = self._states.space.of(turns, vectors)
+        block.scope_vectors = places = self._states.space.of(state.space, turns, vectors)
         block.seconds[SCOPE.name] += time.perf_counter() - started
         placed = self._scopes(state, turns, places, block)
         for at, turn in enumerate(turns):
@@ -106,7 +106,8 @@ class Labeller:
         for turn, intent in block.intents:
             labels.put_intent(connection, n, turn.row, intent, by_hand=False)
         if block.scope_vectors is not None:
-            self._states.space.put(connection, n, [turn for turn, _ in block.intents], block.scope_vectors)
+            turns = [turn for turn, _ in block.intents]
+            self._states.space.put(state.space, connection, n, turns, block.scope_vectors)
         for labeler, given in block.own_labels:
             self._store.turn_labels.put(connection, n, labeler.task.name, given, labeler.decider.name)
         for turn, snippet in block.snippets:

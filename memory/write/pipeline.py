@@ -19,6 +19,7 @@ from ..types import Turn, Vector
 from .labelers import Labeler, Labelers
 from .labelling import Labeller
 from .lexicon import Lexicon
+from .links import Linker
 from .recording import FAILURES, Recorder
 from .space import ScopeSpace
 from .state import States
@@ -44,7 +45,9 @@ class Progress:
 
 
 class _Overtaken(Exception):
-    """Turns were removed while they were being worked on: what was decided must not be written."""
+    """Turns were removed while they were being worked on, or who decides was exchanged: what was decided must not be
+    written.
+    """
 
 
 class Pipeline:
@@ -58,7 +61,7 @@ class Pipeline:
         writer: Writer,
         foreseer: Foreseer | None = None,
         payer: Payer | None = None,
-        turn_space: Embedder | None = None,
+        turn_space: Callable[[], Embedder | None] | None = None,
         labelers: Sequence[Labeler] = (),
         record_late: bool = False,
     ) -> None:
@@ -73,6 +76,7 @@ class Pipeline:
         self._payer = payer
         self.labelers = Labelers(store, labelers)
         self.recorder = Recorder(store, writer, StateReducer(store, decider), self.lexicon)
+        self._linker = Linker(store, decider)
         self._labeller = Labeller(store, embedder, decider, writer, self._states, self.lexicon, foreseer, self.labelers)
 
     def run(self, namespace: int, on_progress: Callable[[Progress], None] | None = None) -> int:
@@ -128,6 +132,18 @@ class Pipeline:
         if self._store.episodes.unrecorded(namespace, MAX_ATTEMPTS):
             with self._store.working(namespace):
                 self._record(namespace, [], set())
+
+    def link(self, namespace: int) -> None:
+        """Write the links of closed episodes that have none yet, their records first; those that fail are tried again
+        the next time.
+
+        Only when links are asked for: a served model would judge several pairs for every episode as it closes.
+        """
+        self.record(namespace)
+        if self._store.links.unlinked(namespace, MAX_ATTEMPTS):
+            paying = nullcontext() if self._payer is None else self._payer.paying(namespace, background=True)
+            with self._store.working(namespace), paying:
+                self._linker.catch_up(namespace, "", set())
 
     def close_episodes(self, namespace: int) -> int:
         """Close the episodes that are open, with summaries and records; returns how many were closed.
@@ -245,7 +261,7 @@ class Pipeline:
         return batch
 
     def _attempt(self, namespace: int, batch: Batch, removals: int) -> bool:
-        """Whether the batch was written; where turns of it were removed meanwhile, it is not, nor has it failed."""
+        """Whether the batch was written; one that was overtaken is not, nor has it failed."""
         try:
             vectors = self._embedded(namespace, batch, removals)
             payer, first = self._payer, batch[0][0].id
@@ -304,6 +320,8 @@ class Pipeline:
         block = self._labeller.label(
             state, [turns[at] for at in fresh], self._space.voices.without(turns, vectors)[fresh]
         )
+        if self._states.outdated(state):  # scopes were decided by vectors that the new decider does not read
+            raise _Overtaken
         with self._store.database.write() as connection:
             self._check(namespace, removals)
             current = self._store.namespaces.epoch(namespace) == state.epoch

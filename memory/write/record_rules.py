@@ -11,11 +11,13 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ..protocols import ReadSpan, SpanReader
 from ..types import Evidence, Mention, Record, Reference, Snippet, Turn
 from .fact_patterns import SELF, find_facts
 from .languages import CLASS_NOUNS, FUNCTION_WORDS, PERSON_NOUNS, PLACE_NOUNS, lower_ascii, sentences, singular
 from .mentions import LOCATION
 from .property_cues import asked_property, maker_property, measure_property, place_property, time_property
+from .record_spans import NOTHING_NAMED, kept_beside, names_a_thing, thing_kind
 from .value_spans import ValueSpan, find_values
 
 DECIDED_BY = "rules"
@@ -36,7 +38,7 @@ _SAID_OF_IT = re.compile(
     r"\"? (?:is|has|by|was|plays|directed|starring|which|from the album|sounds?|looks?|in [A-Z])\b"
 )
 _LISTED = re.compile(r",? ?(?:and|or|,) (?:the )?$")
-_DENIES = re.compile(r"\b(?:not|never|no)\b|n['’]t\b")
+_DENIES = re.compile(r"(?<!^)\b(?:not|never|no)\b|^(?:not|never)\b|n['’]t\b")
 _COUNTED = re.compile(r"\d+ \w+s\b")
 _STANDS_AT = re.compile(r"\b(?:in|at|from|to|near|into|around)(?: the)? $")
 _GOES_ON = re.compile(
@@ -80,8 +82,10 @@ class _Reading:
     bounds: Sequence[tuple[int, int]]
     things: Sequence[Mention]
     references: Sequence[Reference]
+    by: str = DECIDED_BY
     records: list[Record] = field(default_factory=list)
     taken: list[tuple[int, int]] = field(default_factory=list)
+    facts: int = 0
 
     def sentence(self, at: int) -> tuple[int, int]:
         """The sentence of a place."""
@@ -94,24 +98,64 @@ class _Reading:
         return self.lowered[first:start], self.lowered[end : max(last, end)]
 
 
-def read_records(turns: Sequence[Turn], snippets: Mapping[str, Snippet]) -> tuple[Record, ...]:
+def read_records(
+    turns: Sequence[Turn], snippets: Mapping[str, Snippet], reader: SpanReader | None = None
+) -> tuple[Record, ...]:
     """Records of an episode, in order.
 
     Args:
         turns: of the episode, in order.
         snippets: the turns' snippets by id; a turn without one is read without its names.
+        reader: finds values; what it does not find, or not name, is left to rules.
     """
     focus, found = _Focus(), list[Record]()
-    for turn in turns:
+    read = reader.read(turns) if reader is not None else [()] * len(turns)
+    for turn, spans in zip(turns, read, strict=True):
         snippet = snippets.get(turn.id)
         mentions = snippet.mentions if snippet else ()
         things = _things(mentions, turn.text, focus)
         references = [r for r in snippet.references if r.kind != "date"] if snippet else []
         reading = _Reading(turn, lower_ascii(turn.text), sentences(turn.text), things, references)
         _read(reading, mentions, focus)
+        if reader is not None and spans:
+            reading = _with_spans(reading, spans, focus, reader.name)
         found += reading.records
         _follow(reading, focus)
     return tuple(found)
+
+
+def _with_spans(rules: _Reading, spans: Sequence[ReadSpan], focus: _Focus, by: str) -> _Reading:
+    """The turn as a reader and the rules know it together: facts stated outright first, then what the reader found."""
+    text = rules.turn.text
+    named = [
+        Mention(text[span.start : span.end], span.start, span.end, thing_kind(span.property))
+        for span in spans
+        if names_a_thing(span.property)
+    ]
+    others = [m for m in rules.things if all(m.end <= span.start or span.end <= m.start for span in spans)]
+    things = sorted([*named, *others], key=lambda mention: mention.start)
+    both = _Reading(rules.turn, rules.lowered, rules.bounds, things, rules.references, by)
+    both.records, both.taken = rules.records[: rules.facts], rules.taken[: rules.facts]
+    for span in spans:
+        name = span.property if span.sure else _ruled(rules, span) or span.property
+        if names_a_thing(name):
+            kind = thing_kind(name) or ""
+            _add(both, text[span.start : span.end], _entity_type(kind), name, span.start, span.end, "observed")
+        else:
+            _add_of(both, focus, name, span.start, span.end)
+    for record, place in zip(rules.records[rules.facts :], rules.taken[rules.facts :], strict=True):
+        if kept_beside(record.property) and not any(place[0] < b and a < place[1] for a, b in both.taken):
+            both.records.append(record)
+            both.taken.append(place)
+    return both
+
+
+def _ruled(rules: _Reading, span: ReadSpan) -> str:
+    """What the rules call the value that a span is, or lies across; "" where they found none."""
+    for record, (start, end) in zip(rules.records, rules.taken, strict=True):
+        if start < span.end and span.start < end:
+            return record.property
+    return ""
 
 
 def _read(reading: _Reading, mentions: Sequence[Mention], focus: _Focus) -> None:
@@ -120,6 +164,7 @@ def _read(reading: _Reading, mentions: Sequence[Mention], focus: _Focus) -> None
         for fact in find_facts(text[first:last], own):
             _add(reading, fact.entity, "person" if fact.entity == SELF else "other", fact.property,
                  first + fact.start, first + fact.end, "observed", fact.relation)  # fmt: skip
+    reading.facts = len(reading.records)
     for span in find_values(text):
         before, after = reading.around(span.start, span.end)
         if text[span.start : span.end].casefold() == "today" and _THANKS.search(before + after):
@@ -221,7 +266,7 @@ def _add_of(reading: _Reading, focus: _Focus, name: str, start: int, end: int, r
             return
         # Nothing has been named yet: it is what the user asks for, which is no fact about him.
         _add(reading, SELF, "person", name, start, end, "desired", relation)
-    elif kind := _kind(reading.lowered) or focus.kind:
+    elif kind := _kind(reading.lowered) or focus.kind or (NOTHING_NAMED if reading.by != DECIDED_BY else ""):
         _add(reading, kind, "concept", name, start, end, "uncertain", relation)
 
 
@@ -266,7 +311,7 @@ def _add(
             modality=modality,
             relation=relation,
             speaker=turn.speaker or turn.role,
-            decided_by=DECIDED_BY,
+            decided_by=reading.by,
         )
     )
 

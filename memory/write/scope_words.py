@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from itertools import islice
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +14,8 @@ from numpy.typing import NDArray
 from ..deciders.cues import strip_speaker
 from ..store.lexical import query_terms
 
+_CLAUSE = re.compile(r"(?<=[.!?;:。！？；：])\s+|\n+|(?<=[。！？；：])")
+_CLAUSES = 4
 _K1, _B = 1.2, 0.3
 _FEW = 8
 
@@ -19,6 +23,28 @@ _FEW = 8
 def scope_terms(text: str) -> list[str]:
     """Distinct terms of a turn's text, without its speaker and, beside others, without function words."""
     return query_terms(strip_speaker(text))
+
+
+def scope_clauses(text: str) -> list[list[str]]:
+    """The terms of a turn's first clauses, those without terms left out."""
+    parts = (query_terms(part) for part in _CLAUSE.split(strip_speaker(text)))
+    return list(islice((terms for terms in parts if terms), _CLAUSES))
+
+
+class Overlap(NamedTuple):
+    """How much of a turn each scope has said before, (N,) each.
+
+    said: all of its turns, as BM25 over the most that terms of one occurrence can reach, in [0, 1 + k1). The others are
+    shares of the turn's terms, by weight, in [0, 1]. last: said by the scope's last turn. opening: by its first. lead,
+    clause: of the first clause of the turn, and of the one it holds best for, said by the scope's first turn: who takes
+    a matter up again often names it as it was named first, and says more besides.
+    """
+
+    said: NDArray[np.float64]
+    last: NDArray[np.float64]
+    opening: NDArray[np.float64]
+    lead: NDArray[np.float64]
+    clause: NDArray[np.float64]
 
 
 class ScopeWords:
@@ -32,41 +58,55 @@ class ScopeWords:
         self._postings: dict[str, dict[int, int]] = {}
         self._lengths: list[int] = []
         self._last: list[frozenset[str]] = []
+        self._openings: dict[str, list[int]] = {}
 
     def add(self, row: int, terms: Sequence[str]) -> None:
         """Count a turn to a scope; row may be one past the last."""
         if row == len(self._lengths):
             self._lengths.append(0)
             self._last.append(frozenset())
+            for term in dict.fromkeys(terms):
+                self._openings.setdefault(term, []).append(row)
         self._lengths[row] += len(terms)
         self._last[row] = frozenset(terms)
         for term in terms:
             counts = self._postings.setdefault(term, {})
             counts[row] = counts.get(row, 0) + 1
 
-    def overlap(self, terms: Iterable[str]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """How much of a turn each scope has said before, and each scope's last turn: two (N,) arrays.
-
-        The first is BM25 over the most that terms of one occurrence can reach, in [0, 1 + k1); the second the share of
-        the turn's terms, by weight, in [0, 1].
-        """
+    def overlap(self, terms: Iterable[str], clauses: Sequence[Sequence[str]] = ()) -> Overlap:
+        """How much of a turn each scope has said before; `clauses` are the terms of each part of the turn."""
         count = len(self._lengths)
-        said, last = np.zeros(count), np.zeros(count)
+        said, last, opening, lead, best = np.zeros((5, count))
         if not count:
-            return said, last
+            return Overlap(said, last, opening, lead, best)
         mean = max(1.0, sum(self._lengths) / count)
-        total = 0.0
-        for term in terms:
-            found = self._postings.get(term, {})
-            if len(found) > max(_FEW, count // 2):
-                continue
-            weight = math.log(1 + (count - len(found) + 0.5) / (len(found) + 0.5))
-            total += weight
-            for row, times in found.items():
+        weights = {term: weight for term in terms if (weight := self._weight(term))}
+        for term, weight in weights.items():
+            for row, times in self._postings.get(term, {}).items():
                 said[row] += weight * times * (_K1 + 1) / (times + _K1 * (1 - _B + _B * self._lengths[row] / mean))
                 if term in self._last[row]:
                     last[row] += weight
-        return (said / total, last / total) if total else (said, last)
+        total = sum(weights.values()) or 1.0
+        for place, clause in enumerate(clauses):
+            share = self._opened(clause)
+            lead = share if place == 0 else lead
+            best = np.maximum(best, share)
+        return Overlap(said / total, last / total, self._opened(list(weights)), lead, best)
+
+    def _weight(self, term: str) -> float:
+        """Inverse scope frequency; 0 for what too many have said."""
+        count, holds = len(self._lengths), len(self._postings.get(term, ()))
+        return 0.0 if holds > max(_FEW, count // 2) else math.log(1 + (count - holds + 0.5) / (holds + 0.5))
+
+    def _opened(self, terms: Sequence[str]) -> NDArray[np.float64]:
+        """Share of terms, by weight, that each scope's first turn says."""
+        found, total = np.zeros(len(self._lengths)), 0.0
+        for term in dict.fromkeys(terms):
+            if weight := self._weight(term):
+                total += weight
+                for row in self._openings.get(term, ()):
+                    found[row] += weight
+        return found / total if total else found
 
     def state(self) -> dict[str, Any]:
         """Everything, as plain values."""
@@ -74,6 +114,7 @@ class ScopeWords:
             "postings": {term: [list(pair) for pair in counts.items()] for term, counts in self._postings.items()},
             "lengths": list(self._lengths),
             "last": [sorted(terms) for terms in self._last],
+            "openings": {term: list(rows) for term, rows in self._openings.items()},
         }
 
     @classmethod
@@ -85,4 +126,5 @@ class ScopeWords:
         }
         made._lengths = list(state["lengths"])
         made._last = [frozenset(terms) for terms in state["last"]]
+        made._openings = {term: [int(row) for row in rows] for term, rows in state["openings"].items()}
         return made

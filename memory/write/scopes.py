@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from ..tasks import Candidates, Decision, Item
 from ..types import Role, ScopeMove, Vector
-from .scope_words import ScopeWords, scope_terms
+from .scope_words import ScopeWords, scope_clauses, scope_terms
 
 WINDOW = 50
 """Turns before the present one that a decider may see (10 and 100 were worse in the paper)."""
@@ -73,7 +73,8 @@ class ScopeTracker:
     `session_turns`, turns so far in that session; `gap_hours` since its last turn; `coherence`, the length of the
     weighted mean of its unit vectors (times the cosine to its centroid, that is the mean cosine to its turns);
     `role_assistant`, 1 where the turn is by an assistant or a tool; `after_assistant`, 1 where the turn before it was;
-    `words` and `words_last`, how much of what the turn says the scope, and its last turn, has said (`ScopeWords`).
+    `words`, `words_last`, `words_opening`, `words_first_clause` and `words_clause`, how much of what the turn says the
+    scope has said (`scope_words.Overlap`).
     Centroids favour a scope's latest turns. Views of the candidates: those named in `VIEWS`, zeros where a scope
     has no such turn; they are the tracker's own and hold until it next changes.
     """
@@ -264,7 +265,7 @@ class ScopeTracker:
             same = np.full(n, _UNKNOWN_SESSION)
         else:
             same = np.array([float(step.session in scope.sessions) for scope in known])
-        said, said_last = self._words.overlap(scope_terms(step.text))
+        said = self._words.overlap(scope_terms(step.text), scope_clauses(step.text))
         signals = {
             "is_previous": np.array([float(scope.id == self.previous) for scope in known]),
             "age": np.array([float(self.turns - scope.last_turn) for scope in known]),
@@ -275,8 +276,11 @@ class ScopeTracker:
             "coherence": self._coherence.copy(),
             "role_assistant": np.full(n, float(step.role in _ASSISTANT)),
             "after_assistant": np.full(n, float(self._after_assistant)),
-            "words": said,
-            "words_last": said_last,
+            "words": said.said,
+            "words_last": said.last,
+            "words_opening": said.opening,
+            "words_first_clause": said.lead,
+            "words_clause": said.clause,
         }
         texts = tuple(f"{s.name}: {s.gist}" if s.gist != s.name else s.name for s in known)
         return Candidates(self.scopes, texts, self._centroids.copy(), signals, self._views())

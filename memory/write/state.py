@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ..protocols import Embedder
 from ..store import Store
 from ..types import Episode, Mention, Scope, Turn, Vector
 from .label_growth import LabelGrowth
@@ -24,10 +25,14 @@ _PAGE = 2000
 
 @dataclass(slots=True)
 class NamespaceState:
-    """Trackers, vocabularies and open episodes of one namespace, as of one epoch and intent row."""
+    """Trackers, vocabularies and open episodes of one namespace, as of one epoch and intent row.
+
+    space: encodes turns for its trackers, None for the embedder.
+    """
 
     namespace: int
     epoch: int
+    space: Embedder | None = None
     last_intent: int = 0
     vocabularies: dict[str, Vocabulary] = field(default_factory=dict)
     growth: dict[str, LabelGrowth] = field(default_factory=dict)
@@ -58,14 +63,23 @@ class States:
         self._states: dict[int, NamespaceState] = {}
 
     def current(self, namespace: int) -> NamespaceState:
-        """The state up to the last intent written; the caller holds the namespace's worker lock."""
-        epoch = self._store.namespaces.epoch(namespace)
+        """The state up to the last intent written; the caller holds the namespace's worker lock.
+
+        Trackers of another space than the present one are made anew.
+        """
+        epoch, space = self._store.namespaces.epoch(namespace), self.space.now()
         state = self._states.get(namespace)
-        if state is None or state.epoch != epoch:
-            state = self._built(namespace, epoch)
+        if state is not None and state.epoch == epoch and _alike(state.space, space):
+            state.space = space
+        else:
+            state = self._built(namespace, epoch, space)
             self._states = {namespace: state} if len(self._states) >= _KEPT else self._states | {namespace: state}
         self._replay(state)
         return state
+
+    def outdated(self, state: NamespaceState) -> bool:
+        """Whether the decider of scopes was exchanged for one of another space since the state was given out."""
+        return not _alike(state.space, self.space.now())
 
     def wrote(self, state: NamespaceState) -> None:
         """Take what the present transaction wrote as seen, so that it is not replayed over the state it came from."""
@@ -76,8 +90,8 @@ class States:
         """Drop a state that a failure may have left ahead of SQLite."""
         self._states.pop(namespace, None)
 
-    def _built(self, namespace: int, epoch: int) -> NamespaceState:
-        state = NamespaceState(namespace, epoch)
+    def _built(self, namespace: int, epoch: int, space: Embedder | None) -> NamespaceState:
+        state = NamespaceState(namespace, epoch, space)
         for kind in KINDS:
             vocabulary = self._lexicon.vocabulary(namespace, kind)
             state.vocabularies[kind] = vocabulary
@@ -98,7 +112,7 @@ class States:
         by_turn = {row: intent for _, row, intent in intents}
         for start in range(0, len(intents), _PAGE):
             rows = sorted(by_turn)[start : start + _PAGE]
-            for turn, vector in zip(*self.space.stored(state.namespace, rows), strict=True):
+            for turn, vector in zip(*self.space.stored(state.space, state.namespace, rows), strict=True):
                 scope = by_turn[turn.row].scope.id
                 self._place(state, turn, merged.get(scope, scope), vector)
         state.last_intent = max(row for row, _, _ in intents)
@@ -122,6 +136,13 @@ class States:
 
 
 _KEPT = 64
+
+
+def _alike(one: Embedder | None, other: Embedder | None) -> bool:
+    """Whether the vectors of both are the same."""
+    if one is None or other is None:
+        return one is other
+    return one is other or one.fingerprint == other.fingerprint
 
 
 def step_of(turn: Turn, vector: Vector) -> Step:

@@ -14,8 +14,10 @@ import typer
 from rich.console import Console
 from rich.progress import MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
+from rich.table import Table
 
 from intentmem.memory.errors import InputError, IntentMemError
+from intentmem.memory.read.parts import PARTS
 
 from .latency.command import latency
 from .progress import Progress
@@ -98,6 +100,53 @@ def ingest(
 
 
 @app.command()
+def ablation(
+    corpus: Annotated[str, typer.Option(help="came_bench, locomo, realmem, longmemeval, memconflict or beam.")],
+    data: Annotated[Path, typer.Option(help="The published file, or a folder of them.")],
+    json: Json = None,
+    report: Annotated[Path | None, typer.Option("--report", help="File for the tables (Markdown).")] = None,
+    parts: Annotated[str, typer.Option(help="Parts to switch off, one at a time, comma-separated.")] = ",".join(PARTS),
+    recipe: Annotated[str, typer.Option(help="Recipe of all searches.")] = "fused",
+    budgets: Annotated[str, typer.Option(help="Token budgets, comma-separated.")] = "1024,4096",
+    k: Annotated[int, typer.Option(help="Turns for recall at a fixed number.")] = 10,
+    profile: Profile = None,
+    limit_questions: Annotated[int | None, typer.Option(help="Only the first so many with evidence.")] = None,
+    samples: Annotated[int, typer.Option(help="Bootstrap resamples.")] = 1000,
+    seed: Seed = 0,
+) -> None:
+    """What each part of the read path is worth: the quality benchmark without one part at a time."""
+    from intentmem.serving.compose import open_memory
+
+    from .ablation import AblationPlan, run
+    from .report import write_whole
+    from .tables import ablation_tables, markdown, notes
+
+    def measure(progress: Progress) -> Report:
+        plan = AblationPlan(
+            corpus,
+            data,
+            [recipe],
+            numbers(budgets, "budgets"),
+            k,
+            limit_questions=limit_questions,
+            samples=samples,
+            seed=seed,
+            parts=names(parts, "parts"),
+        )
+        overrides: dict[str, Any] = {} if profile is None else {"embedder": {"profile": profile}}
+        with (
+            tempfile.TemporaryDirectory(prefix="intentmem-bench-") as folder,
+            open_memory(folder, **overrides) as memory,
+        ):
+            found = run(plan, memory, command_line(), progress)
+        if report is not None:
+            write_whole(report, markdown(ablation_tables(found), notes(found)), "report")
+        return found
+
+    finish(measure, json, tabulate=ablation_tables)
+
+
+@app.command()
 def vectors(
     json: Json = None,
     n: Annotated[int, typer.Option(help="Vectors.")] = 1_000_000,
@@ -151,10 +200,15 @@ def llm(
     finish(measure, json)
 
 
-def finish(measure: Callable[[Progress], Report], json: Path | None, shown: Collection[str] | None = None) -> None:
+def finish(
+    measure: Callable[[Progress], Report],
+    json: Path | None,
+    shown: Collection[str] | None = None,
+    tabulate: Callable[[Report, Collection[str] | None], Iterator[Table]] | None = None,
+) -> None:
     """Run with a progress bar, write the report, show it; a known error is one line and exit code 2 or 1.
 
-    `shown`: metrics in the tables, where the report holds too many to read.
+    `shown`: metrics in the tables, where the report holds too many to read. `tabulate`: makes the tables.
     """
     from .report import commit
     from .tables import notes, tables
@@ -169,7 +223,7 @@ def finish(measure: Callable[[Progress], Report], json: Path | None, shown: Coll
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(2 if isinstance(error, InputError) else 1) from error
     console = Console()
-    for table in tables(report, shown):
+    for table in (tabulate or tables)(report, shown):
         console.print(table)
     for note in notes(report):
         console.print(note, markup=False, highlight=False)

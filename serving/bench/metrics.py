@@ -90,16 +90,14 @@ def _checked(gold: Collection[str]) -> set[str]:
 
 
 def rand_index(found: Sequence[str], gold: Sequence[str]) -> float:
-    """Adjusted Rand index of two ways to group the same things: 1 where they are the same, 0 as by chance.
+    """See `distill.evaluation.grouping.rand_index`.
 
     Raises:
         MissingExtraError: scikit-learn is not installed.
     """
-    try:
-        from sklearn.metrics import adjusted_rand_score
-    except ImportError as error:
-        raise MissingExtraError("scikit-learn", "bench") from error
-    return float(adjusted_rand_score(gold, found))
+    from intentmem.distill.evaluation.grouping import rand_index as index
+
+    return index(found, gold, "bench")
 
 
 def exact_matching(found: Sequence[str], gold: Sequence[str]) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,8 @@ TOKENS_A_TURN = 8
 BY_PERSONA = frozenset(["realmem"])
 """Corpora whose figures are given for each trajectory too."""
 
-_FAILURES = (IntentMemError, sqlite3.Error, OSError, RuntimeError)
+FAILURES = (IntentMemError, sqlite3.Error, OSError, RuntimeError)
+"""What a question may fail with: it is counted, and the others are asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +105,8 @@ def run(plan: QualityPlan, memory: Memory, command: str = "", progress: Progress
         MissingExtraError: the baselines' packages are not installed.
     """
     start = time.perf_counter()
-    corpus = corpora.load(plan.corpus, plan.path)
+    corpus, questions = prepared(plan)
     scheme = scheme_of(corpus.name)
-    questions = [q for q in corpus.questions if scheme.gold(q)][: plan.limit_questions]
-    if not questions:
-        raise InputError("corpus", f"{corpus.name} has no questions with evidence here", "use locomo or realmem")
     outcome = evaluate(plan, memory, corpus, questions, progress)
     rows = summarise(plan, corpus, questions, outcome)
     configuration = {
@@ -119,9 +117,8 @@ def run(plan: QualityPlan, memory: Memory, command: str = "", progress: Progress
         "embedder": str(memory.embedder.fingerprint),
         "block": corpora.BLOCK,
     }
-    without = sum(1 for q in corpus.questions if not scheme.gold(q))
     more = {
-        "questions": {"total": len(corpus.questions), "without_evidence": without, "asked": len(questions)},
+        "questions": question_figures(corpus, questions),
         "ingest": _ingest_figures(outcome.ingested),
         "errors": outcome.errors,
         "corpus_problems": {str(fault): count for fault, count in sorted(corpus.problem_counts.items())},
@@ -130,11 +127,38 @@ def run(plan: QualityPlan, memory: Memory, command: str = "", progress: Progress
     return Report(header("quality", configuration, command, seconds, outcome.failures, corpus.hash, **more), rows)
 
 
+def prepared(plan: QualityPlan) -> tuple[Corpus, list[Question]]:
+    """The corpus, and its questions that have evidence, as many as are wanted.
+
+    Raises:
+        InputError: the data cannot be read, or it has none.
+    """
+    corpus = corpora.load(plan.corpus, plan.path)
+    gold = scheme_of(corpus.name).gold
+    questions = [q for q in corpus.questions if gold(q)][: plan.limit_questions]
+    if not questions:
+        raise InputError("corpus", f"{corpus.name} has no questions with evidence here", "use locomo or realmem")
+    return corpus, questions
+
+
+def question_figures(corpus: Corpus, asked: Sequence[Question]) -> dict[str, int]:
+    """How many questions there are, how many have no evidence, how many were asked."""
+    gold = scheme_of(corpus.name).gold
+    without = sum(1 for q in corpus.questions if not gold(q))
+    return {"total": len(corpus.questions), "without_evidence": without, "asked": len(asked)}
+
+
 def evaluate(
-    plan: QualityPlan, memory: Memory, corpus: Corpus, questions: Sequence[Question], progress: Progress
+    plan: QualityPlan,
+    memory: Memory,
+    corpus: Corpus,
+    questions: Sequence[Question],
+    progress: Progress,
+    examiner_of: Callable[[corpora.Stored, Scheme], Examiner] | None = None,
 ) -> Outcome:
-    """Ingest the trajectories that are asked about, and ask."""
+    """Ingest the trajectories that are asked about, and ask by an examiner of each, `Examiner` where None is named."""
     outcome = Outcome()
+    made = examiner_of or (lambda stored, scheme: Examiner(plan, memory, stored, scheme))
     asked = {q.trajectory for q in questions}
     trajectories = [t for t in corpus.trajectories if t.id in asked]
     total, done = sum(len(t.turns) for t in trajectories), 0
@@ -150,7 +174,7 @@ def evaluate(
         outcome.ingested.append(result)
         if result.failed:
             outcome.failed("ingest", result.errors[0], result.failed)
-        examiner = Examiner(plan, memory, corpora.stored(memory, trajectory), scheme_of(corpus.name))
+        examiner = made(corpora.stored(memory, trajectory), scheme_of(corpus.name))
         for question, vector in _encoded(memory, [q for q in questions if q.trajectory == trajectory.id]):
             examiner.ask(question, vector, outcome)
             answered += 1
@@ -180,7 +204,7 @@ class Examiner:
         for recipe in self._plan.recipes:
             try:
                 ranked = self._search(question, recipe)
-            except _FAILURES as error:
+            except FAILURES as error:
                 if isinstance(error, InputError) and error.field != "query":
                     raise  # a fault of the benchmark's call, not of this question
                 outcome.failed(recipe, f"{type(error).__name__}: {error}")
@@ -226,7 +250,7 @@ def summarise(plan: QualityPlan, corpus: Corpus, questions: Sequence[Question], 
     for subject in (*plan.recipes, *BASELINES):
         scores = outcome.scores.get(subject, {})
         for group, members in grouped(corpus, [q for q in questions if q.id in scores]).items():
-            for metrics, scored in _alike(scores, members):
+            for metrics, scored in alike(scores, members):
                 values = np.array([[scores[q.id][metric] for metric in metrics] for q in scored])
                 for metric, found in zip(metrics, intervals(values, plan.samples, plan.seed), strict=True):
                     rows.append(
@@ -235,7 +259,7 @@ def summarise(plan: QualityPlan, corpus: Corpus, questions: Sequence[Question], 
     return rows
 
 
-def _alike(
+def alike(
     scores: Mapping[str, Mapping[str, float]], questions: Sequence[Question]
 ) -> Iterator[tuple[list[str], list[Question]]]:
     """Metrics with the questions that have them, those of the same questions together."""

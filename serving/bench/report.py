@@ -69,21 +69,29 @@ class Report:
         Raises:
             InputError: the file cannot be written.
         """
-        target = Path(path)
-        text = json.dumps(self.to_dict(), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-        except OSError as error:
-            raise InputError("json", f"{target} cannot be written: {error.strerror}") from error
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-            Path(name).chmod(0o644)
-            Path(name).replace(target)
-        except OSError as error:
-            Path(name).unlink(missing_ok=True)
-            raise InputError("json", f"{target} cannot be written: {error.strerror}") from error
+        write_whole(path, json.dumps(self.to_dict(), ensure_ascii=False, indent=1, allow_nan=False) + "\n", "json")
+
+
+def write_whole(path: Path | str, text: str, field: str) -> None:
+    """Write a file so that a reader sees the former one or the whole new one.
+
+    Raises:
+        InputError: it cannot be written; names the option `field`.
+    """
+    target = Path(path)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    except OSError as error:
+        raise InputError(field, f"{target} cannot be written: {error.strerror}") from error
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(name).chmod(0o644)
+        Path(name).replace(target)
+    except OSError as error:
+        Path(name).unlink(missing_ok=True)
+        raise InputError(field, f"{target} cannot be written: {error.strerror}") from error
 
 
 def read_report(path: Path | str) -> Report:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from intentmem.distill.runtime import StudentDecider
 
 _ALONE = 100
-_MODULES = {"sequence": "scope", "open": "labels", "closed": "closed", "candidates": "candidates"}
+_MODULES = {"sequence": "scope", "open": "labels", "closed": "closed", "candidates": "candidates", "spans": "spans"}
 STUDENT, BASELINE, MAJORITY, TEACHER = "student", "baseline", "majority", "teacher"
 
 
@@ -76,7 +76,7 @@ def run(
     names = [
         *([STUDENT] if subjects.student else []),
         BASELINE,
-        MAJORITY,
+        *([MAJORITY] if family_for(plan.task) != "spans" else []),  # no value comes most often
         *([TEACHER] if subjects.teacher else []),
     ]
     failures: dict[str, int] = {}
@@ -234,6 +234,7 @@ class _Clocked:
         self._seconds = 0.0
         space = getattr(decider, "turn_space", None)
         self.turn_space = None if space is None else _ClockedSpace(space)
+        self.span_reader = getattr(decider, "span_reader", None)
 
     @property
     def name(self) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from . import answer, care, curate, data, distill, llm, read, states, write
+from . import answer, care, curate, data, distill, links, llm, read, states, write
 
 app = typer.Typer(
     name="intentmem",
@@ -34,7 +34,7 @@ def _main(
     """Options before the command."""
 
 
-for part in (write, read, states, answer, curate, care, llm, data, distill):
+for part in (write, read, states, links, answer, curate, care, llm, data, distill):
     part.register(app)
 
 if find_spec("intentmem.serving.bench.commands") is not None:

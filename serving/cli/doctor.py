@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from intentmem.memory.memory import Memory
 
+    from ..llm.requests import Capabilities
+
 PACKAGES = ("intentmem", "numpy", "torch", "transformers", "sentence-transformers", "faiss-cpu", "faiss-gpu-cu12")
 _SENTENCE = "The spare key of the greenhouse lies under the blue watering can."
 _QUESTION = "Where is the greenhouse key?"
@@ -95,11 +97,23 @@ def examine(session: Session) -> Report:
     ):
         return report
     if session.settings.llm.base_url is not None:
-        report.run("model", lambda: _model(session), "check llm.base_url, llm.model and the server's log")
+        _examine_model(session, report)
     with _opened(session, report) as memory:
         if memory is not None:
             _examine_memory(memory, report)
     return report
+
+
+def _examine_model(session: Session, report: Report) -> None:
+    probed: list[Capabilities] = []
+    report.run("model", lambda: _model(session, probed), "check llm.base_url, llm.model and the server's log")
+    if probed and session.settings.server.runtime_adapters:
+        report.run(
+            "adapters",
+            lambda: _adapters(probed[0]),
+            "start the server with VLLM_ALLOW_RUNTIME_LORA_UPDATING=True in its environment and --enable-lora, as "
+            "`intentmem llm serve` does; or set server.runtime_adapters = false",
+        )
 
 
 @contextmanager
@@ -171,13 +185,15 @@ def _embedder(session: Session) -> str:
     return f"{embedder.fingerprint} on {device}, loaded and encoded in {time.perf_counter() - started:.1f} s"
 
 
-def _model(session: Session) -> str:
+def _model(session: Session, probed: list[Capabilities]) -> str:
+    """What the server does, which is also put on `probed`."""
     from ..llm import LLMClient
 
     settings = session.settings.llm
     started = time.perf_counter()
     with LLMClient(settings) as client:
         found = client.probe()
+    probed.append(found)
     if found.model not in (*found.models, *found.lora):
         raise _Failed(f"{settings.base_url} serves {', '.join(found.models)}, not {found.model}")
     if not found.structured_output:
@@ -187,12 +203,19 @@ def _model(session: Session) -> str:
         "the same with thinking switched off": found.thinking_with_schema,
         "log-probabilities of a choice": found.logprobs,
         "tokenizer": found.tokenize,
+        "adapters loaded while it runs": found.runtime_adapters,
     }
     context = f"context {found.max_model_len} tokens" if found.max_model_len else "context length not told"
     abilities = ", ".join(f"{name} {'yes' if there else 'no'}" for name, there in can.items())
     adapters = f"adapters {', '.join(found.lora)}" if found.lora else "no adapters"
     took = f"{time.perf_counter() - started:.1f} s"
     return f"{found.model} at {settings.base_url}: {context}; {abilities}; {adapters}; probed in {took}"
+
+
+def _adapters(found: Capabilities) -> str:
+    if not found.runtime_adapters:
+        raise _Failed("server.runtime_adapters is set, but the server has no /v1/load_lora_adapter")
+    return "the server loads and drops adapters while it runs"
 
 
 def _write(memory: Memory, scratch: str) -> str:

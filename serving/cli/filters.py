@@ -37,6 +37,10 @@ FILTERS: dict[str, Any] = {
 AT_A_TIME: dict[str, Any] = {
     "as_of": _time("--as-of", "As memory was then."),
     "query_time": _time("--query-time", "When it is asked: what `yesterday` means."),
+    "history": Annotated[
+        bool | None,
+        typer.Option("--history/--current", help="With what was superseded, or without.", show_default=False),
+    ],
 }
 """Further ones of commands that answer a question."""
 
@@ -47,7 +51,7 @@ def search_options(session: Session, recipe: str | None = None) -> SearchOptions
     Raises:
         InputError: a label without its labeler.
     """
-    given = {name: value for name, value in {"recipe": recipe, **session.filters}.items() if value}
+    given = {name: value for name, value in {"recipe": recipe, **session.filters}.items() if value or value is False}
     if "labels" in given:
         given["labels"] = _by_labeler(cast("list[str]", given["labels"]))
     return cast("SearchOptions", {**session.owner, **given})

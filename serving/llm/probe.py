@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Callable
 from typing import Any
 
-from intentmem.memory.errors import ModelOutputError, ModelRefusedError
+from intentmem.memory.errors import ModelError, ModelOutputError, ModelRefusedError
 
 from .exchange import UNSUPPORTED, Ask, Exchange
 from .parsing import NoScores, Reply, read_object, read_scores, read_text
@@ -15,10 +15,12 @@ from .retry import Conversation, Meter, Trial
 from .tokens import count_tokens
 
 _ROOM = 64
+_NO_SUCH_PATH = (404, 405)
 
 
 async def probe(exchange: Exchange, meter: Meter) -> Capabilities:
-    """Try a schema together with thinking switched off, a choice with log-probabilities, and the tokenizer.
+    """Try a schema together with thinking switched off, a choice with log-probabilities, the tokenizer, and whether
+    adapters can be loaded.
 
     What is found holds for the exchange's later calls.
 
@@ -47,6 +49,7 @@ async def probe(exchange: Exchange, meter: Meter) -> Capabilities:
         logprobs=learned.scores,
         tokenize=exact,
         lora=tuple(str(row["id"]) for row in listed if row.get("parent")),
+        runtime_adapters=await _loads_adapters(exchange, model),
     )
 
 
@@ -73,6 +76,20 @@ async def _scores_come(exchange: Exchange, meter: Meter) -> bool:
     asked = Conversation([{"role": "user", "content": "Which is a colour?\nA. red\nB. seven\nLetter:"}], 1, 1)
     extra = {"logprobs": True, "top_logprobs": 20, "structured_outputs": {"choice": ["A", "B"]}}
     return await _works(exchange, asked, extra, lambda reply: read_scores(reply, 2), meter)
+
+
+async def _loads_adapters(exchange: Exchange, model: str) -> bool:
+    """Ask for an adapter without saying which: a server that has no such path says so, any other that it lacks a name.
+
+    vLLM has the path only where VLLM_ALLOW_RUNTIME_LORA_UPDATING was set when it was started.
+    """
+    try:
+        await exchange.transport.post(model, "probe", exchange.settings.seconds("probe"), "/load_lora_adapter", {})
+    except ModelRefusedError as error:
+        return error.status not in _NO_SUCH_PATH
+    except ModelError:
+        return False
+    return True
 
 
 async def _works(

@@ -130,6 +130,7 @@ class Capabilities:
     models: as listed, adapters left out; lora: adapters. max_model_len: tokens of context, None where it is not told.
     structured_output: a schema held against a prompt that asks for prose. thinking_with_schema: it held together with
     thinking switched off, which is the combination that every call uses. logprobs: a choice came with probabilities.
+    runtime_adapters: it loads adapters while it runs.
     """
 
     model: str
@@ -140,6 +141,7 @@ class Capabilities:
     logprobs: bool
     tokenize: bool
     lora: tuple[str, ...]
+    runtime_adapters: bool = False
 
 
 def lettered(options: Sequence[str]) -> str:

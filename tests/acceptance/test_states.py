@@ -107,6 +107,13 @@ def test_d20_what_was_superseded_is_not_among_what_holds(quick: Memory) -> None:
     assert held(quick, "user", "residence") == ["Oslo"]
     assert held(quick, "user", "residence", as_of="2026-01-15") == ["Lyon"]
     assert len(quick.state_history("user", "residence", namespace="n")["results"]) == 2
+    assert texts(quick) == ["I moved to Oslo."]
+    assert texts(quick, history=True) == ["I live in Lyon.", "I moved to Oslo."]
+    assert texts(quick, as_of="2026-01-15") == ["I live in Lyon."]
+
+
+def texts(memory: Memory, **options: Any) -> list[str]:
+    return sorted(hit["memory"] for hit in memory.search("Where do I live?", namespace="n", **options)["results"])
 
 
 def test_d10_deleting_the_source_of_a_state_takes_it_and_reopens_the_one_before(quick: Memory) -> None:

@@ -167,7 +167,7 @@ def train(tasks: Sequence[Task], traces: Sequence[Trace], base: Backbone, option
     parts, splits = split_traces(traces, options.seed)
     encoder = AdaptingEncoder(base, options.shape or LoraShape(rank=4, alpha=8, layers=1), options.seed)
     recipe = _Recipe(encoder, parts, options.seed)
-    loop = options.loop or LoopConfig(epochs=8, rate=5e-3, head_rate=2e-2)
+    loop = options.loop_or(LoopConfig(epochs=8, rate=5e-3, head_rate=2e-2))
     curve = fit(recipe, loop, options.checkpoints, options.progress)
     with torch.inference_mode():
         logits = recipe.logits("calibration", range(len(parts["calibration"]))).numpy()

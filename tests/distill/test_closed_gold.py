@@ -1,19 +1,26 @@
 from __future__ import annotations
 
+import random
 import tomllib
 from collections import Counter
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
+from intentmem.distill.gold import coverage
+from intentmem.distill.gold.coverage import built_coverage_traces, coverage_traces
 from intentmem.distill.gold.match import match_traces
 from intentmem.distill.gold.plan import plan_traces, woven_plan_traces
-from intentmem.distill.gold.support import support_traces
+from intentmem.distill.gold.support import Place, support_traces
+from intentmem.distill.sources import load_examples, parse_source
 from intentmem.distill.traces import belongs
 from intentmem.memory.errors import InputError
-from intentmem.memory.tasks import PLAN, PROPERTY_MATCH, SUPPORT
-from intentmem.train_data import Corpus, load_corpus
+from intentmem.memory.tasks import COVERAGE, PLAN, PROPERTY_MATCH, SUPPORT
+from intentmem.memory.types import NewTurn
+from intentmem.train_data import Corpus, Question, Trajectory, load_corpus
+from intentmem.train_data.schemas import PlanGold, RequirementGold
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +78,51 @@ def test_questions_meet_their_evidence_and_turns_like_it(sgd: Corpus) -> None:
     assert sum(trace.fields["question"] == first for trace in traces) > 4
 
 
+def test_requirements_meet_all_of_their_evidence_a_part_of_it_or_other_turns(sgd: Corpus) -> None:
+    built, woven = built_coverage_traces(0, 800), coverage_traces(sgd, n=400, trajectories=2)
+    for traces in (built, woven):
+        counts = Counter(trace.labels[0] for trace in traces)
+        assert counts["covered"] > counts["partial"] > 0 < counts["missing"]
+        assert not any(belongs(COVERAGE, trace) for trace in traces)
+        assert all(trace.fields["evidence"] for trace in traces)
+    asked: dict[str, dict[str, set[str]]] = {}
+    for trace in woven:
+        key = f"{trace.conversation} {trace.fields['question']} {trace.seq // 3}"
+        asked.setdefault(key, {})[trace.labels[0]] = set(trace.fields["evidence"])
+    for shown in asked.values():
+        if {"covered", "partial"} <= set(shown):
+            assert shown["covered"] - shown["partial"], "a part leaves something out"
+    assert built_coverage_traces(0, 800) == built != built_coverage_traces(1, 800)
+
+
+def test_what_states_the_whole_answer_again_is_not_called_a_part() -> None:
+    turns = ("the Grand is nice", "it costs 90 dollars", "as I said, it costs 90 dollars", "Porto is far", "the Inn?")
+    talk = Trajectory("t", tuple(NewTurn("user", text, source_id=str(row)) for row, text in enumerate(turns)))
+    plan = PlanGold("point", "value", "one", "direct")
+    need = RequirementGold("the Grand", "price", "price")
+    question = Question(
+        "q", "What does the Grand cost?", "t", "point", gold_turns=("0", "1", "2"), answer="90 dollars", plan=plan,
+        requirements=(need,),
+    )  # fmt: skip
+    place, found = Place.of(talk), set[tuple[str, tuple[int, ...]]]()
+    for seed in range(40):
+        for label, rows in coverage._shown(question, place, False, random.Random(seed)):
+            found.add((label, tuple(row for row in sorted(rows) if row < 3)))
+    assert {rows for label, rows in found if label == "partial"} == {(0,)}, "the thing without its price"
+    assert {rows for label, rows in found if label == "covered"} == {(0, 1, 2)}
+    assert {rows for label, rows in found if label == "missing"} <= {()}
+    assert coverage._one_thing(question) == need
+    assert coverage._one_thing(replace(question, plan=replace(plan, span="all_matching"))) is None
+
+
+def test_coverage_is_measured_on_built_questions_without_any_corpus() -> None:
+    found = load_examples([COVERAGE], [parse_source("built")], evaluation=True)
+    learnt = load_examples([COVERAGE], [])
+    assert len(found.of(COVERAGE)) == 2000 and set(found.hashes) == {"built"}
+    assert not {trace.conversation for trace in found.traces} & {trace.conversation for trace in learnt.traces}
+    assert not {trace.meta["template"] for trace in found.traces} & {trace.meta["template"] for trace in learnt.traces}
+
+
 def test_woven_questions_carry_their_plan(sgd: Corpus) -> None:
     traces = woven_plan_traces(sgd, n=120, trajectories=2)
     assert 0 < len(traces) <= 120
@@ -87,6 +139,6 @@ def test_personas_of_training_are_not_those_that_are_measured(shared: Path) -> N
 
 def test_a_corpus_for_evaluation_only_is_refused(shared: Path) -> None:
     corpus = load_corpus("locomo", shared / "data" / "locomo")
-    for make in (match_traces, support_traces, woven_plan_traces):
+    for make in (match_traces, support_traces, woven_plan_traces, coverage_traces):
         with pytest.raises(InputError, match="evaluation only"):
             make(corpus)

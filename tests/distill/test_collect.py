@@ -64,11 +64,20 @@ def test_a_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert len(list(read_traces(path))) == 50
 
 
-def test_a_label_off_the_list_never_reaches_the_file(tmp_path: Path) -> None:
+def test_a19_a_label_off_the_list_reaches_neither_the_file_nor_the_store(tmp_path: Path, folder: Path) -> None:
     task, path = tone(tmp_path), tmp_path / "t.jsonl"
     found = collect(task, items(3), RecordingDecider(Teacher({"turn 1": "furious"}), list), TraceFile(path))
     assert (found.kept, found.rejected) == (2, 1)
     assert {trace.labels for trace in read_traces(path)} == {("calm",)}
+    with make_memory(folder) as memory:
+        memory.add("turn 1", namespace="n")
+        memory.add("turn 2", namespace="n")
+        turns = memory.store.turns.by_rows(memory.store.namespaces.ordinal("n"), [1, 2])
+        asked = [Item({"turn": turn.text}, turn=turn) for turn in turns.values()]
+        teacher = RecordingDecider(Teacher({"turn 1": "furious"}), into_store(memory.store))
+        assert [one.labels for one in teacher.decide(task, asked)] == [("furious",), ("calm",)]
+        kept = [trace_of(row) for row in memory.store.traces.read(1)]
+        assert [(trace.fields, trace.labels) for trace in kept] == [({"turn": "turn 2"}, ("calm",))]
 
 
 def test_an_item_that_fails_costs_only_itself_and_is_asked_again(tmp_path: Path) -> None:

@@ -151,6 +151,13 @@ def asked(task: Task, *labels: str, number: int = 0) -> Trace:
     return Trace(task.name, task.hash, {"turn": f"user: {number}"}, labels, "t", f"c{number}", number, OFFER)
 
 
+def test_traces_of_one_task_are_the_same_with_the_other_or_without() -> None:
+    both = label_traces(corpus(), seed=3)
+    for name in ("event", "entity_types"):
+        alone = label_traces(corpus(), seed=3, tasks=(name,))
+        assert alone == [trace for trace in both if trace.task == name] and alone
+
+
 def figures(task: Task, traces: list[Trace], *answers: Decision, taught: Sequence[str] = ()) -> dict[str, float]:
     found = evaluate(Says(*answers), traces, taught=taught)
     return {f"{one.metric} {one.group}": one.value for one in found}

@@ -19,6 +19,7 @@ from intentmem.distill.suspects import read_corrections, suspects, write_suspect
 from intentmem.distill.trace_files import write_traces
 from intentmem.distill.traces import Trace
 from intentmem.distill.training import loop, run
+from intentmem.distill.training.loop import LoopConfig
 from intentmem.distill.training.outcome import Trained, TrainOptions
 from intentmem.distill.training.run import TrainPlan
 from intentmem.memory.deciders import BaselineDecider
@@ -161,6 +162,35 @@ def test_sources_are_read_as_they_are_named() -> None:
         sources.load_examples([MOOD], [])
 
 
+def test_every_corpus_is_gone_through_once_for_all_tasks_and_only_for_those_that_are_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[tuple[str, object]] = []
+
+    def function(module: str, name: str) -> Any:
+        def make(*given: Any, **_: Any) -> list[Trace]:
+            asked.append((name, given[-1] if name == "label_traces" else None))
+            return []
+
+        return make
+
+    monkeypatch.setattr(sources, "_function", function)
+    part = SimpleNamespace(name="sgd", trajectories=[SimpleNamespace(split="train")])
+    part.only = lambda split: part
+    corpora: Any = [part]
+    names = [task.name for task in run.SHIPPED]
+    list(sources._gold(names, corpora, 0, False, True))
+    assert len({name for name, _ in asked}) == len(asked), "each builder once"
+    assert ("label_traces", {"event", "entity_types"}) in asked
+    for name, builders in (("event", ["label_traces"]), ("property_match", ["match_traces"])):
+        asked.clear()
+        list(sources._gold([name], corpora, 0, False, True))
+        assert [builder for builder, _ in asked] == builders
+    asked.clear()
+    list(sources._gold(["event"], corpora, 0, False, True))
+    assert asked == [("label_traces", {"event"})]
+
+
 def test_a_gate_says_where_a_student_falls_short(trained: Trained, tiny: Backbone, tmp_path: Path) -> None:
     answers = artifacts.judged(artifacts.save(trained, tmp_path / "mood", tiny).folder)
     assert len(answers) == len(trained.judged)
@@ -246,5 +276,10 @@ def test_options_reach_the_family(traced: Path, tiny_folder: Path, monkeypatch: 
         return standin.train(tasks, traces, base, options)
 
     monkeypatch.setattr(run, "part", lambda room, family: SimpleNamespace(train=train))
-    run.train(plan(traced, tiny_folder, epochs=None))
+    for epochs in (None, 2):
+        run.train(plan(traced, tiny_folder, epochs=epochs))
     assert seen[0].loop is None and seen[0].seed == 1 and seen[0].checkpoints is not None
+    own = LoopConfig(epochs=7, rate=0.5, head_rate=0.25, warm_up=0.3, patience=5)
+    assert seen[0].loop_or(own) == replace(own, seed=1)
+    assert seen[1].loop_or(own) == replace(own, seed=1, epochs=2), "nothing but the epochs is the command's"
+    assert seen[1].loop_or(own, slices=3).epochs == 6

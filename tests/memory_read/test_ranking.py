@@ -46,10 +46,11 @@ def test_a_group_gains_by_likeness_to_a_good_one() -> None:
 
 def test_the_shipped_weights_weigh_known_signals_and_none_negatively() -> None:
     weights = shipped_weights()
-    assert set(weights.lookup) | set(weights.background) <= set(SIGNALS)
-    assert min([*weights.lookup.values(), *weights.background.values()]) >= 0
+    vectors = (weights.lookup, weights.background, weights.threads)
+    assert {name for vector in vectors for name in vector} <= set(SIGNALS)
+    assert min(weight for vector in vectors for weight in vector.values()) >= 0
     assert {"labels", "dense", "lexical_around", "entity", "time"} <= set(weights.lookup) | set(weights.background)
-    assert {"recency"} <= set(weights.background)
+    assert {"recency"} <= set(weights.background) and {"scope_opening"} <= set(weights.threads)
 
 
 def test_a_question_of_few_words_is_a_look_up_and_a_long_message_is_not() -> None:

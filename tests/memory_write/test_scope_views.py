@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from intentmem.memory.types import Role, Vector
-from intentmem.memory.write.scope_words import ScopeWords, scope_terms
+from intentmem.memory.write.scope_words import ScopeWords, scope_clauses, scope_terms
 from intentmem.memory.write.scopes import RECENT, VIEWS, ScopeTracker, Step
 
 START = datetime(2025, 5, 1, tzinfo=UTC)
@@ -103,13 +103,26 @@ def test_words_that_a_scope_has_said_before_are_counted_by_how_few_others_say_th
     words.add(0, scope_terms("user: a quiet hotel in Chiang Mai"))
     words.add(1, scope_terms("user: a quiet place to study history"))
     words.add(0, scope_terms("assistant: the hotel Rosewood costs 40 a night"))
-    said, last = words.overlap(scope_terms("user: Rosewood sounds quiet"))
+    said, last, *_ = words.overlap(scope_terms("user: Rosewood sounds quiet"))
     assert said[0] > said[1] > 0 and last[0] > last[1]
-    said, last = words.overlap(scope_terms("zebra"))
-    assert not said.any() and not last.any()
+    opening = words.overlap(scope_terms("user: as quiet a place as Rosewood")).opening
+    assert opening[1] > opening[0] > 0
+    said, last, opening, *_ = words.overlap(scope_terms("zebra"))
+    assert not said.any() and not last.any() and not opening.any()
     again = ScopeWords.restore(json.loads(json.dumps(words.state())))
     for one, other in zip(words.overlap(["hotel"]), again.overlap(["hotel"]), strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_a_clause_that_names_a_scope_as_it_was_opened_counts_whatever_else_the_turn_says() -> None:
+    words = ScopeWords()
+    words.add(0, scope_terms("user: Let us plan dinner on day 1. What about the Anchor?"))
+    words.add(1, scope_terms("user: Now lunch on day 1. Could Little Marigold work?"))
+    text = "user: Back to dinner on day 1. How far is Little Marigold?"
+    found = words.overlap(scope_terms(text), scope_clauses(text))
+    assert found.lead[0] > found.lead[1] and found.clause.max() <= 1
+    assert found.clause[1] > found.lead[1], "another clause names what opened the other"
+    assert scope_clauses("user: Hello! 你好。晚餐。") == [["hello"], ["你好"], ["晚餐"]]
 
 
 def through_json(tracker: ScopeTracker) -> ScopeTracker:

@@ -16,7 +16,7 @@ class Opened:
     def __init__(self, folder: Path) -> None:
         self.seen: list[str] = []
         space = WatchedEmbedder(lambda texts, _: self.seen.extend(texts), OtherEmbedder())
-        self.memory: Memory = make_memory(folder, turn_space=space)
+        self.memory: Memory = make_memory(folder, turn_space=lambda: space)
 
     def vectors(self) -> int:
         found = self.memory.store.database.read("SELECT count(*) FROM embedding WHERE view = 'scope'")
@@ -63,7 +63,8 @@ def test_a_turn_that_is_deleted_leaves_no_vector_there(opened: Opened) -> None:
 
 def test_another_embedder_leaves_them_alone(opened: Opened, folder: Path) -> None:
     opened.memory.close()
-    with make_memory(folder, embedder=OtherEmbedder(), turn_space=OtherEmbedder()) as memory:
+    space = OtherEmbedder()
+    with make_memory(folder, embedder=OtherEmbedder(), turn_space=lambda: space) as memory:
         memory.reembed()
         memory.add("And a room for two.", namespace="n")
         found = memory.store.database.read("SELECT count(*) FROM embedding WHERE view = 'scope'")

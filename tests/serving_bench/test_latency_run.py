@@ -222,9 +222,25 @@ def test_the_command_writes_its_files(tmp_path: Path) -> None:
     )
 
 
+def test_a_task_of_a_file_has_its_row(tmp_path: Path) -> None:
+    head = 'name = "{0}"\nquestion = "How?"\nspace = "{1}"\n[labels]\ncalm = "at ease"\nupset = "not at ease"\n'
+    files = []
+    for name, space in (("tone", "closed"), ("moods", "open")):
+        files += ["--task", str(tmp_path / f"{name}.toml")]
+        (tmp_path / f"{name}.toml").write_text(head.format(name, space))
+    options = ["--subjects", "stand-in", "--profile", "hash", "--requests", "3", "--groups", "tone,moods", *files]
+    done = CliRunner().invoke(app, ["latency", *options, "--json", str(tmp_path / "r.json")])
+    assert done.exit_code == 0, done.output
+    report = json.loads((tmp_path / "r.json").read_text())
+    assert {row["group"] for row in report["rows"] if row["metric"] == "p95_ms"} == {"tone", "moods"}
+    assert report["header"]["failures"] == {} and report["header"]["not_answered"] == {}
+    assert report["header"]["configuration"]["labels"] == {"moods": ["calm", "upset"]}
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        (["--task", "absent.toml"], "absent.toml cannot be read"),
         (["--subjects", "gpt"], "'gpt' is unknown"),
         (["--subjects", "vllm"], "llm.base_url: is not set"),
         (["--rates", "fast"], "'fast' is no list of numbers"),

@@ -11,7 +11,7 @@ from intentmem.memory.deciders import BaselineDecider
 from intentmem.memory.errors import ModelError, ModelOutputError, ModelUnavailableError
 from intentmem.memory.memory import Memory
 from intentmem.memory.tasks import COVERAGE, PLAN, Item
-from intentmem.serving.llm import JsonRequest
+from intentmem.serving.llm import ChoiceRequest, JsonRequest
 from intentmem.serving.llm.asking import IN_FLIGHT
 
 from .fake_model import FakeClient, Request, model_memory, turn_in
@@ -96,7 +96,13 @@ def test_b01_trajectories_are_asked_about_together(served: Memory, client: FakeC
         served.add(messages(), namespace="n", trajectory=name, wait=False)
     batches: list[int] = []
     choose = client.choose
-    client.choose = lambda requests: batches.append(len(requests)) or choose(requests)  # type: ignore[func-returns-value,method-assign]
+
+    def counted(requests: Sequence[ChoiceRequest]) -> Any:
+        if requests and requests[0].task == "scope":
+            batches.append(len(requests))
+        return choose(requests)
+
+    client.choose = counted  # type: ignore[method-assign]
     served.process("n")
     assert max(batches) == 3 and len(batches) <= len(TALK)
     assert_sound(served, "n")

@@ -84,10 +84,14 @@ def test_the_first_listed_model_is_taken(server: StandIn, connect: Connect) -> N
         _ = connect().name
 
 
-def test_a21_the_doctor_prints_what_the_probe_found(
-    server: StandIn, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def doctor() -> tuple[int, dict[str, Any]]:
+Doctor = Callable[[], tuple[int, dict[str, Any]]]
+
+
+@pytest.fixture
+def doctor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Doctor:
+    """The doctor over an empty memory: its exit code, and its checks by name."""
+
+    def visit() -> tuple[int, dict[str, Any]]:
         monkeypatch.setattr(sys, "argv", ["intentmem", "doctor", "--json"])
         with pytest.raises(SystemExit) as stop:
             main()
@@ -98,6 +102,12 @@ def test_a21_the_doctor_prints_what_the_probe_found(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("INTENTMEM_STORE__PATH", str(tmp_path / "memory"))
     monkeypatch.setenv("INTENTMEM_EMBEDDER__PROFILE", "hash")
+    return visit
+
+
+def test_a21_the_doctor_prints_what_the_probe_found(
+    server: StandIn, monkeypatch: pytest.MonkeyPatch, doctor: Doctor
+) -> None:
     assert "model" not in doctor()[1]
     monkeypatch.setenv("INTENTMEM_LLM__BASE_URL", server.url)
     server.says(obedient)
@@ -107,3 +117,25 @@ def test_a21_the_doctor_prints_what_the_probe_found(
     server.says(said("Good morning!"))
     code, checks = doctor()
     assert code != 0 and not checks["model"]["ok"] and checks["model"]["remedy"]
+
+
+def test_l07_the_doctor_says_that_a_server_was_started_without_adapters_at_run_time(
+    server: StandIn, monkeypatch: pytest.MonkeyPatch, doctor: Doctor
+) -> None:
+    monkeypatch.setenv("INTENTMEM_LLM__BASE_URL", server.url)
+    server.says(obedient)
+    code, checks = doctor()
+    assert code == 0 and "adapters" not in checks, "nobody wants any"
+    assert "adapters loaded while it runs no" in checks["model"]["detail"]
+
+    monkeypatch.setenv("INTENTMEM_SERVER__RUNTIME_ADAPTERS", "true")
+    code, checks = doctor()
+    assert code != 0 and not checks["adapters"]["ok"]
+    assert "VLLM_ALLOW_RUNTIME_LORA_UPDATING=True" in checks["adapters"]["remedy"]
+    for lacks_a_name in (failure(400), failure(422)):
+        server.on["/v1/load_lora_adapter"] = lacks_a_name
+        code, checks = doctor()
+        assert code == 0 and checks["adapters"]["ok"]
+    assert [one.body for one in server.requests if one.path == "/v1/load_lora_adapter"] == [{}] * 4, "loads nothing"
+    server.on["/v1/load_lora_adapter"] = failure(500)
+    assert not doctor()[1]["adapters"]["ok"]

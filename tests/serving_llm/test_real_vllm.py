@@ -22,7 +22,7 @@ from intentmem.memory.memory import Memory
 from intentmem.memory.tasks import TASKS, Candidates, Item, Task
 from intentmem.serving import open_memory
 from intentmem.serving.compose import make_client, settings_for
-from intentmem.serving.llm import JsonRequest, LLMClient, ServerSettings, VllmServer
+from intentmem.serving.llm import JsonRequest, LLMClient, ServerSettings, VllmServer, episodes
 from intentmem.serving.llm.answer import answer
 from intentmem.serving.llm.wiring import model_parts
 
@@ -80,6 +80,12 @@ def options(server: VllmServer, folder: Path, **more: Any) -> dict[str, Any]:
     # A busy machine serves few tokens a second.
     llm = {"base_url": server.base_url, "grammar_lengths": True, "structured_seconds": 1200, "choice_seconds": 600}
     return {"store": {"path": folder}, "embedder": "hash", "decider": "llm", "writer": "llm", "llm": {**llm, **more}}
+
+
+@pytest.fixture(autouse=True)
+def few_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model this small fills every list that it may, at a few tokens a second."""
+    monkeypatch.setattr(episodes, "MOST_RECORDS", 2)
 
 
 @pytest.fixture

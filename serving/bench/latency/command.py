@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from intentmem.memory.errors import InputError, IntentMemError
+
+if TYPE_CHECKING:
+    from intentmem.distill.task_files import DeclaredTask
 
 KEY_VARIABLE = "INTENTMEM_API_KEY"
 
@@ -21,6 +24,9 @@ def latency(
     corpus: Annotated[str, typer.Option(help="Its name, or auto.")] = "auto",
     groups: Annotated[
         str | None, typer.Option(help="Names of tasks, write, read; comma-separated. Unset takes all.")
+    ] = None,
+    task: Annotated[
+        list[Path] | None, typer.Option("--task", help="TOML file of a task of your own, a group more; repeatable.")
     ] = None,
     json: Annotated[Path | None, typer.Option("--json", help="File for the report (JSON).")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for JSON, CSV, Markdown and plots.")] = None,
@@ -46,6 +52,8 @@ def latency(
     seed: Annotated[int, typer.Option(help="Seed of what is drawn at random.")] = 0,
 ) -> None:
     """Latency, throughput, tokens, money and agreement of each task and of the whole write and read path."""
+    from intentmem.memory.tasks import Candidates
+
     from ..commands import command_line, finish, names, numbers
     from ..progress import Progress
     from ..report import Report
@@ -66,6 +74,7 @@ def latency(
             "api_url": api_url, "api_model": api_model, "api_key": os.environ.get(KEY_VARIABLE), "delay_ms": delay_ms,
             "server_flags": server_flags, "cascade_teacher": cascade_teacher,
         }  # fmt: skip
+        declared = _declared(task or [])
         plan = LatencyPlan(
             subjects=names(subjects, "subjects"),
             path=data,
@@ -82,6 +91,8 @@ def latency(
             batch=batch,
             check=check,
             prices=prices,
+            tasks={one.task.name: one.task for one in declared},
+            labels={one.task.name: Candidates(one.labels.ids, one.labels.texts) for one in declared if one.labels.ids},
             overrides=overrides,
             options=options,
         )
@@ -96,6 +107,16 @@ def latency(
         except IntentMemError as error:
             typer.echo(f"error: {error}", err=True)
             raise typer.Exit(2 if isinstance(error, InputError) else 1) from error
+
+
+def _declared(files: list[Path]) -> list[DeclaredTask]:
+    from intentmem.distill.task_files import read_task
+
+    found = [read_task(path) for path in files]
+    names = [one.task.name for one in found]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise InputError("task", f"{twice[0]!r} is declared twice", "give each task one file")
+    return found
 
 
 def _rates(text: str) -> list[float]:

@@ -21,6 +21,7 @@ from intentmem.memory.memory import Memory
 from intentmem.memory.protocols import Embedder
 from intentmem.memory.tasks import SCOPE, Candidates, Item, Space, Task
 from intentmem.memory.types import NewTurn, Vector
+from intentmem.memory.write.labelers import FIELDS
 from intentmem.memory.write.scopes import ScopeTracker, Step
 from intentmem.train_data import Corpus, Question, Trajectory
 
@@ -64,10 +65,16 @@ def material(corpus: Corpus, turns: int) -> Material:
 
 
 class ItemMaker:
-    """Makes items over one memory, which holds the turns and the vocabularies that grew from them."""
+    """Makes items over one memory, which holds the turns and the vocabularies that grew from them.
 
-    def __init__(self, source: Material, memory: Memory, count: int) -> None:
-        self.source, self._memory, self._count = source, memory, count
+    Args:
+        own: by name, what the tasks of the user's own offer; nothing where they have labels of their own.
+    """
+
+    def __init__(
+        self, source: Material, memory: Memory, count: int, own: Mapping[str, Candidates] | None = None
+    ) -> None:
+        self.source, self._memory, self._count, self._own = source, memory, count, own or {}
         memory.add(list(source.turns), namespace=_NAMESPACE)
         self._ordinal = memory.store.namespaces.ordinal(_NAMESPACE)
         self._vectors = memory.embedder.encode([passage_of(turn) for turn in source.turns], "passage")
@@ -92,6 +99,8 @@ class ItemMaker:
             return self._scopes(space)
         if task.name in _VOCABULARIES:
             return self._labels(task)
+        if task.name in self._own and all(spec.name in FIELDS for spec in task.fields if spec.required):
+            return self._turns(task)
         return self._pairs(task)
 
     def _scopes(self, space: Embedder | None) -> list[Item]:
@@ -121,6 +130,16 @@ class ItemMaker:
             for place, turn in enumerate(self.source.turns[: self._count])
         ]
 
+    def _turns(self, task: Task) -> list[Item]:
+        """Items of a labeler of the user's own, as it would be asked about each turn."""
+        from intentmem.distill.questions import of_turns, with_vectors
+        from intentmem.distill.traces import LabelSet
+
+        offered = self._own[task.name]
+        trajectory = Trajectory(_NAMESPACE, self.source.turns[: self._count])
+        asked = list(of_turns(task, [trajectory], LabelSet(offered.ids, offered.texts)))
+        return [one.item for one in with_vectors(task, asked, self._memory.embedder)]
+
     def _vocabulary(self, kind: str) -> Candidates:
         if kind not in self._vocabularies:
             found = self._memory.pipeline.lexicon.vocabulary(self._ordinal, kind)
@@ -133,7 +152,9 @@ class ItemMaker:
         asked = [self._fields(task, place, texts) for place in range(len(texts))]
         mains = [str(fields[task.fields[0].name]) for fields in asked]
         vectors = self._memory.embedder.encode(mains, "query")
-        candidates = self._vocabulary("entity_type") if task.space is not Space.CLOSED else Candidates()
+        candidates = self._own.get(task.name, Candidates())
+        if task.space is not Space.CLOSED and not len(candidates):
+            candidates = self._vocabulary("entity_type")
         return [Item(fields, candidates, vector) for fields, vector in zip(asked, vectors, strict=True)]
 
     def _fields(self, task: Task, place: int, texts: Sequence[str]) -> dict[str, str | Sequence[str]]:

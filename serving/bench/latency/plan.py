@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from intentmem.memory.errors import InputError
-from intentmem.memory.tasks import TASKS, Task
+from intentmem.memory.tasks import TASKS, Candidates, Task
 
 WRITE, READ = "write", "read"
 PATHS = (WRITE, READ)
@@ -33,7 +33,7 @@ class LatencyPlan:
         batch: items of one request.
         budget: tokens of a context.
         check: time the stream with a second client.
-        tasks: declarations of the user's own beside the built-in ones.
+        tasks: declarations of the user's own beside the built-in ones; labels: what those of them that are open offer.
         overrides: groups of settings that win over file and environment.
         options: what subjects need beyond the settings: `api_url`, `api_model`, `api_key`, `server_flags`,
             `cascade_teacher`, and of the stand-in `delay_ms`, `token_delay_ms`, `thinking`, `fail_every`.
@@ -57,6 +57,7 @@ class LatencyPlan:
     prices: Path | None = None
     samples: int = 1000
     tasks: Mapping[str, Task] = field(default_factory=dict)
+    labels: Mapping[str, Candidates] = field(default_factory=dict)
     overrides: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -107,6 +108,7 @@ class LatencyPlan:
             "requests_in_all": self.different,
             "groups": self.wanted,
             "tasks": {name: task.hash for name, task in self.tasks.items()},
+            "labels": {name: list(offered.ids) for name, offered in self.labels.items()},
             "overrides": {group: _without_secrets(values) for group, values in self.overrides.items()},
             "options": _without_secrets(self.options),
         }

@@ -19,6 +19,7 @@ from intentmem.memory.errors import InputError, StoreError
 from intentmem.memory.memory import Memory
 from intentmem.memory.protocols import Embedder
 from intentmem.memory.store import Store
+from intentmem.memory.tasks import Candidates
 from intentmem.memory.write.extractive import ExtractiveWriter
 from intentmem.memory.write.messages import parse_messages
 from intentmem.serving.compose import make_embedder
@@ -190,7 +191,8 @@ def run(plan: LatencyPlan, command: str = "", progress: Progress = silent) -> Ru
     with tempfile.TemporaryDirectory(prefix="intentmem-latency-") as folder:
         source = with_traces(_material(plan), plan.traces, plan.known, embedder)
         with _memory(Path(folder) / "items", embedder) as memory:
-            maker = ItemMaker(source, memory, plan.different * plan.batch)
+            own = {name: plan.labels.get(name, Candidates()) for name in plan.tasks}
+            maker = ItemMaker(source, memory, plan.different * plan.batch, own)
             bench = _Bench(plan, context, maker, prices, progress, Path(folder))
             for group in plan.wanted:
                 if group not in PATHS:

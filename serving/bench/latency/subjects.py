@@ -82,7 +82,7 @@ class Subject:
             SystemClock(),
             planner=planner,
             foreseer=foresight,
-            turn_space=self.space,
+            turn_space=lambda: self.space,
         )
 
     def close(self) -> None:

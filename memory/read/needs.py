@@ -1,0 +1,104 @@
+"""What a question needs to know, one requirement for each thing that it names (EnSIMem, section 4; EMIR2, section 3.3).
+
+Without a model a requirement is a thing of the question, a name or a part of a plan, with what is asked of it. A
+requirement is covered where one turn, with what opened its run and was said around it, says it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..store.lexical import query_terms
+from ..write.mentions import find_mentions
+from ..write.slots import find_slots
+from .columns import Floats, Ints
+from .threads import threads_of
+from .words import Pool, PostingCache, frequencies, rarity, spread
+
+Verdict = Literal["covered", "partial", "missing"]
+COVERED, PARTIAL = 0.75, 0.35
+"""Share of a requirement's words, by weight, that one turn must say."""
+MOST = 4
+"""Requirements of one question (EMIR2 decomposes into two to four)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """A requirement. `text` is what to look for; `terms` its words; `about` the thing of the question, "" for the whole
+    question.
+    """
+
+    text: str
+    terms: tuple[str, ...]
+    about: str = ""
+
+
+def needs_of(question: str) -> tuple[Need, ...]:
+    """The requirements of a question, at most `MOST`; the whole question where it names fewer than two things."""
+    things = _things(question)
+    if len(things) < 2:
+        return (Need(question, tuple(query_terms(question))),)
+    named = {term for thing in things for term in query_terms(thing)}
+    asked = [term for term in query_terms(question) if term not in named]
+    made = []
+    for thing in things[:MOST]:
+        text = question
+        for other in things:
+            if other != thing:
+                text = text.replace(other, " ")
+        made.append(Need(" ".join(text.split()), (*query_terms(thing), *asked), thing))
+    return tuple(made)
+
+
+def _things(question: str) -> list[str]:
+    spans = [(slot.start, slot.end) for slot in find_slots(question)]
+    spans += [(mention.start, mention.end) for mention in find_mentions(question)]
+    found: list[tuple[int, int]] = []
+    for start, end in sorted(spans, key=lambda span: (span[0], -span[1])):
+        if not found or start >= found[-1][1]:
+            found.append((start, end))
+    return list(dict.fromkeys(question[start:end] for start, end in found))
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How far each turn of a pool says a requirement, (P,) in [0, 1]."""
+
+    need: Need
+    said: Floats
+
+    def of(self, places: Ints) -> float:
+        """The most that one of some turns says."""
+        return float(self.said[places].max()) if len(places) else 0.0
+
+    def verdict(self, places: Ints) -> Verdict:
+        """Whether some turns cover it."""
+        reached = self.of(places)
+        return "covered" if reached >= COVERED else "partial" if reached >= PARTIAL else "missing"
+
+
+def coverage(need: Need, pool: Pool, cache: PostingCache) -> Coverage:
+    """How far each turn says a requirement, in its own words, those around it or those that opened its run.
+
+    A word that nothing here says is left out: no turn could cover it.
+    """
+    if not need.terms or not len(pool):
+        return Coverage(need, np.zeros(len(pool), np.float32))
+    text, meta = frequencies(pool, list(need.terms), cache)
+    threads = threads_of(pool)
+    said: NDArray[np.bool_] = (spread(pool, text) + meta + text[:, threads.opening][:, threads.run]) > 0
+    idf = rarity((text + meta), pool.eligible)
+    total = float(idf.sum())
+    share = (idf @ said) / total if total else np.zeros(len(pool))
+    return Coverage(need, np.asarray(np.where(pool.eligible, share, 0.0), np.float32))
+
+
+def bridged(need: Need, names: Sequence[str]) -> Need:
+    """A requirement with the things that an earlier answer named in place of how the question described them."""
+    extra = " ".join(names)
+    return replace(need, text=f"{extra} {need.text}", terms=tuple(dict.fromkeys((*query_terms(extra), *need.terms))))

@@ -1,0 +1,110 @@
+"""The read path as a question meets it: a ranking, then rounds for what it leaves open."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ..store import Store
+from .columns import Ints
+from .needs import coverage, needs_of
+from .plan import Plan
+from .request import Recipe, SearchRequest
+from .rounds import Budget, Reading, read
+from .searcher import Ranked, Searcher
+
+
+class Reader:
+    """Searches of one store, read in rounds."""
+
+    def __init__(self, store: Store, searcher: Searcher, budget: Budget | None = None) -> None:
+        self._store = store
+        self._searcher = searcher
+        self.budget = budget or Budget()
+
+    def read(self, request: SearchRequest) -> Ranked:
+        """As `Searcher.rank`; with the recipe `fused` further rounds look for what the first leaves uncovered.
+
+        Raises:
+            EmbedderMismatchError: stored vectors come from another embedder.
+        """
+        ranked = self._searcher.rank(request)
+        if request.recipe is not Recipe.FUSED or not request.parts.rounds or ranked.evidence is None:
+            return ranked
+        pool = ranked.evidence.pool
+        coverages = [coverage(need, pool, self._searcher.postings) for need in needs_of(request.query)]
+        reading = read(
+            ranked.places,
+            coverages,
+            lambda need: self._searcher.again(request, ranked, need.text, need.terms),
+            lambda places: self._names(request.namespace, pool.rows[places]),
+            lambda places: self._linked(request, ranked, places),
+            _bridges(ranked.plan),
+            self.budget,
+        )
+        return _reordered(ranked, reading)
+
+    def _names(self, namespace: int, rows: Ints) -> list[str]:
+        """Names that turns mention, or refer to, the most frequent first."""
+        snippets = self._store.labels.snippets(namespace, rows.tolist()).values()
+        counts: dict[str, int] = {}
+        for snippet in snippets:
+            for name in (*(m.name for m in snippet.mentions), *(r.target for r in snippet.references)):
+                counts[name] = counts.get(name, 0) + 1
+        return sorted(counts, key=lambda name: -counts[name])
+
+    def _linked(self, request: SearchRequest, ranked: Ranked, places: Ints) -> Ints:
+        """The best turn of each episode that links lead to."""
+        assert ranked.evidence is not None
+        if not request.parts.links:
+            return np.zeros(0, np.int64)
+        pool = ranked.evidence.pool
+        near = self._store.links.neighbours(request.namespace, pool.rows[places].tolist())
+        rank_of = np.full(len(pool), len(ranked.places), np.int64)
+        rank_of[ranked.places] = np.arange(len(ranked.places))
+        found = []
+        for one in near:
+            (trajectory,) = pool.columns.trajectories.of([one.trajectory]) or [-1]
+            seq = pool.columns.seq[pool.positions]
+            inside = np.flatnonzero(
+                (pool.columns.trajectory[pool.positions] == trajectory)
+                & (seq >= one.first_seq)
+                & (seq <= one.last_seq)
+                & pool.eligible
+            )
+            if len(inside):
+                found.append(int(inside[rank_of[inside].argmin()]))
+        return np.array(list(dict.fromkeys(found)), np.int64)
+
+
+def _bridges(plan: Plan) -> bool:
+    """Whether an answer to one part of a question names what another part is about."""
+    return plan.groups["gate"]["decompose"] >= 0.5 or plan.groups["reasoning"]["compositional"] >= 0.5
+
+
+def _reordered(ranked: Ranked, reading: Reading) -> Ranked:
+    """The ranking in the order of the reading; a turn that was brought later has the score of the one before it."""
+    if len(reading.rounds) < 2:
+        return replace(ranked, reading=reading)
+    assert ranked.evidence is not None
+    at = np.full(len(ranked.evidence.pool), -1, np.int64)
+    at[ranked.places] = np.arange(len(ranked.places))
+    order = at[reading.places]
+    order = order[order >= 0]
+    scores = np.minimum.accumulate(ranked.scores[order])
+    return replace(
+        ranked, positions=ranked.positions[order], places=ranked.places[order], scores=scores, reading=reading
+    )
+
+
+def described(reading: Reading) -> dict[str, object]:
+    """The rounds for a person to read."""
+    return {
+        "requirements": [
+            {"text": need.text, "verdict": verdict}
+            for need, verdict in zip(reading.needs, reading.rounds[-1].verdicts, strict=True)
+        ],
+        "rounds": [{"looked_for": list(one.looked_for), "brought": one.brought} for one in reading.rounds],
+        "answerable": reading.answerable,
+    }

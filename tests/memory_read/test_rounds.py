@@ -1,0 +1,119 @@
+"""Requirements of a question, and reading in rounds until they are covered."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from intentmem.memory.memory import Memory
+from intentmem.memory.read.needs import Coverage, Need, needs_of
+from intentmem.memory.read.rounds import Budget, Reading, read
+from intentmem.memory.store.lexical import query_terms
+
+
+def test_a_question_that_names_two_things_has_a_requirement_for_each() -> None:
+    first, second = needs_of("What did the Apollo Hotel cost for day 1, and for day 2?")[-2:]
+    assert "day 1" in first.text and "day 2" not in first.text
+    assert "day 2" in second.text and "day 1" not in second.text
+    assert {"apollo", "cost"} & set(first.terms)
+
+
+def test_a_question_that_names_one_thing_is_one_requirement() -> None:
+    (need,) = needs_of("How is the weather in Oslo?")
+    assert need.text == "How is the weather in Oslo?" and "oslo" in need.terms
+
+
+@given(st.text(max_size=80))
+def test_any_text_has_one_to_four_requirements(question: str) -> None:
+    assert 1 <= len(needs_of(question)) <= 4
+
+
+def said(name: str, *places: int, size: int = 60) -> Coverage:
+    shares = np.zeros(size, np.float32)
+    shares[list(places)] = 1.0
+    return Coverage(Need(name, (name,), name), shares)
+
+
+def scores(*best: int, size: int = 60) -> np.ndarray:
+    found = np.full(size, -np.inf, np.float32)
+    found[list(best)] = np.arange(len(best), 0, -1)
+    return found
+
+
+def reading(coverages: list[Coverage], found: dict[str, np.ndarray], **more: object) -> Reading:
+    given: dict[str, object] = {
+        "order": np.arange(50),
+        "coverages": coverages,
+        "probe": lambda need: found.get(need.text, scores()),
+        "names": lambda places: [],
+        "follow": lambda places: np.zeros(0, np.int64),
+        "bridge": False,
+        "budget": Budget(milliseconds=10_000),
+        **more,
+    }
+    return read(**given)  # type: ignore[arg-type]
+
+
+def test_what_the_first_round_misses_is_looked_for_and_moved_up() -> None:
+    found = reading([said("near", 3), said("far", 45)], {"far": scores(45, 46), "near": scores(3)})
+    assert found.rounds[0].verdicts == ("covered", "missing")
+    assert found.rounds[1].looked_for == ("far",) and found.rounds[1].brought == 2
+    assert found.brought_by[45] == (2, "far")
+    assert list(found.places).index(45) <= 4 and found.answerable == "covered"
+
+
+def test_a_single_requirement_takes_one_round_and_keeps_the_ranking() -> None:
+    found = reading([said("all", 3)], {})
+    assert len(found.rounds) == 1 and found.places.tolist() == list(range(50))
+
+
+def test_reading_ends_after_two_rounds_that_bring_nothing() -> None:
+    needs = [said(name) for name in ("a", "b", "c", "d")]
+    found = reading(needs, {})
+    assert [one.brought for one in found.rounds[1:]] == [0, 0] and found.answerable == "missing"
+
+
+def test_the_budget_of_rounds_and_of_time_is_kept() -> None:
+    found = {name: scores(50 + at) for at, name in enumerate("abcd")}
+    needs = [said(name) for name in "abcd"]
+    assert len(reading(needs, found, budget=Budget(2, 10_000)).rounds) == 2
+    assert len(reading(needs, found, budget=Budget(8, 0)).rounds) == 1
+
+
+def test_a_name_in_an_answer_is_looked_for_when_parts_of_a_question_depend_on_one_another() -> None:
+    asked: list[str] = []
+
+    def probe(need: Need) -> np.ndarray:
+        asked.append(need.text)
+        return scores(52)
+
+    found = reading([said("the chosen one", 3)], {}, bridge=True, names=lambda places: ["Apollo"], probe=probe)
+    assert asked == ["Apollo the chosen one"] and 52 in found.places
+
+
+@given(st.lists(st.integers(0, 49), unique=True, min_size=1), st.lists(st.integers(0, 59), unique=True))
+def test_every_place_is_read_once_and_the_best_stays_first(order: list[int], probed: list[int]) -> None:
+    needs = [said("a"), said("b")]
+    found = reading(needs, {"a": scores(*probed), "b": scores(*probed)}, order=np.array(order))
+    assert sorted(found.places.tolist()) == sorted(set(found.places.tolist()))
+    assert set(order) <= set(found.places.tolist()) and found.places[0] == order[0]
+
+
+def test_a_search_says_what_it_needed_and_how_it_was_read(memory: Memory) -> None:
+    memory.add("The Apollo Hotel costs 90 euros on day 1.", namespace="n", time="2024-01-01")
+    memory.add("The Apollo Hotel costs 140 euros on day 2.", namespace="n", time="2024-01-02")
+    found = memory.search("What does the Apollo Hotel cost on day 1 and on day 2?", namespace="n", explain=True)
+    assert [one["verdict"] for one in found["reading"]["requirements"]] == ["covered"] * 3
+    assert found["reading"]["rounds"][0]["looked_for"] == ["the question"]
+    assert len(found["results"]) == 2 and found["reading"]["answerable"] == "covered"
+    assert all(hit["explain"]["round"] >= 1 for hit in found["results"])
+
+
+def test_other_recipes_are_read_in_one_round(memory: Memory) -> None:
+    memory.add("The Apollo Hotel costs 90 euros on day 1.", namespace="n")
+    assert "reading" not in memory.search("Apollo Hotel", namespace="n", recipe="dense", explain=True)
+
+
+@pytest.mark.parametrize("question", ["day 1 and day 2", "Compare Rome with Oslo and Lima."])
+def test_requirements_keep_the_words_of_the_question(question: str) -> None:
+    assert all(set(need.terms) <= set(query_terms(question)) for need in needs_of(question))
