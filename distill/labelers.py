@@ -51,5 +51,7 @@ def own_labelers(students: Decider, artifacts: Sequence[Artifact]) -> list[Label
 
 def _options(artifact: Artifact) -> Candidates:
     """The labels that an open task's student was offered when it was taught; a closed task has its own."""
+    if artifact.task.space is not Space.OPEN:
+        return Candidates()
     labels = artifact.manifest.options.get("labels") or {}
     return Candidates(tuple(labels), tuple(labels.values()))

@@ -9,7 +9,7 @@ from intentmem.memory.protocols import ReadSpan
 from intentmem.memory.tasks import RECORD_SPANS
 from intentmem.memory.types import Turn
 
-from .students.spans_reading import BEFORE
+from .students.spans_reading import AROUND
 
 if TYPE_CHECKING:
     from .runtime import StudentDecider
@@ -39,5 +39,5 @@ class StudentSpanReader:
             ArtifactError: the students do not fit the encoder.
         """
         texts = [turn.text for turn in turns]
-        before = [texts[max(0, place - BEFORE) : place] for place in range(len(texts))]
+        before = [texts[max(0, place - AROUND) : place] for place in range(len(texts))]
         return self._students().read_spans(texts, before)

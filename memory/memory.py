@@ -187,15 +187,14 @@ class Memory(StatesApi, RecordsApi, LinksApi):
             return self._presenter.search(request)
 
     def context(
-        self, query: str, *, budget: int = 4096, explain: bool = False, **options: Unpack[SearchOptions]
+        self, query: str, *, budget: int | None = None, explain: bool = False, **options: Unpack[SearchOptions]
     ) -> results.ContextResult:
-        """Original turns that answer a question, as quoted text for a model, within a budget of tokens.
-
-        Turns are grouped by episode in time order, each with speaker, date and id.
+        """Original turns that answer a question, as quoted text for a model: by episode in time order, with speakers.
 
         Args:
             query: a question or any text.
-            budget: tokens at most, counted by the embedder's tokenizer.
+            budget: tokens at most, by the embedder's tokenizer; None takes what the question needs, up to 1,400 for a
+                single fact and 4,096 for others.
         """
         request = self._request(query, options, budget=budget, explain=explain)
         with self._paid(request):

@@ -110,7 +110,7 @@ class ReadSpan:
     """`text[start:end]` of a turn is a value of a property; characters of the turn's own text.
 
     confidence: probability that it is a value. sure: whether the reader stands by the property, or a rule that names
-    one knows better.
+    one knows better. also: properties about as likely: a rule that names one of them is right.
     """
 
     start: int
@@ -118,6 +118,7 @@ class ReadSpan:
     property: str
     confidence: float
     sure: bool = True
+    also: tuple[str, ...] = ()
 
 
 class SpanReader(Protocol):

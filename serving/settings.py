@@ -77,7 +77,7 @@ class DeciderSettings(_Group):
     """What decides. A plain string is a kind."""
 
     kind: Literal["auto", "student", "baseline", "llm", "cascade"] = Field(
-        default="baseline",
+        default="auto",
         description='"student" (trained encoders), "baseline" (rules and similarity), "llm" (the served model), '
         '"cascade" (students, and the served model where they are unsure); "auto" takes students where some fit the '
         "embedder, else the baseline",
@@ -147,7 +147,7 @@ class ReadSettings(_Group):
     """Defaults of the reading commands."""
 
     limit: int = Field(default=10, ge=1, le=10_000, description="results of a search")
-    budget: int = Field(default=4096, ge=1, description="tokens of a context")
+    budget: int | None = Field(default=None, ge=1, description="tokens of a context; unset: what the question needs")
     recipe: Recipe = Field(default=Recipe.FUSED, description="recipe of a search")
 
 

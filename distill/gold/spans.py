@@ -12,13 +12,13 @@ from intentmem.train_data import Corpus, Trajectory
 from intentmem.train_data.sgd_labels import words
 
 from ..splits import GIVEN
-from ..students.spans_reading import BEFORE
+from ..students.spans_reading import AROUND
 from ..traces import GOLD, LabelSet, Trace
 from .labels import SEEN, SGD_TRAINING, UNSEEN, draw, service_splits
 
 SPANS = "spans"
 """Key of `Trace.meta`: values as JSON, `[[start, end, property], ...]` in characters of the text."""
-_MOST = {"train": 1600, "dev": 80, "calibration": 160}
+_MOST = {"train": 1000, "dev": 60, "calibration": 80}
 """Most dialogues of each split that are drawn to learn from: what is more brings little for its time."""
 
 
@@ -63,7 +63,7 @@ def _traces(
         spans = sorted({(s.start, s.end, words(s.slot)) for s in gold.spans}) if gold is not None else []
         fields: dict[str, str | tuple[str, ...]] = {"text": turn.text}
         if seq:
-            fields["before"] = tuple(texts[max(0, seq - BEFORE) : seq])
+            fields["before"] = tuple(texts[max(0, seq - AROUND) : seq])
         said = {"role": turn.role, SPANS: json.dumps(spans)}
         if trained_on is not None and gold is not None:
             services = {span.service for span in gold.spans} or {gold.domain or ""}

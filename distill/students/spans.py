@@ -1,7 +1,7 @@
 """Students that read values from turns: which words are one, and which property each is a value of.
 
 Words are tagged as beginning, inside or outside a value. A value's property is the name of a vocabulary that its vector,
-with the turn's own, comes closest to; names are texts encoded by the same adapter, so that any may be added.
+with those of its turn and topic, comes closest to. Names are texts as the base encodes them, so that any may be added.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from intentmem.memory.protocols import ReadSpan
 from intentmem.memory.tasks import Decision, Item, Task
 from intentmem.memory.types import Vector
 
+from ..encoding import PLAIN
 from .base import Encodings
 from .closed import UNSURE, softmax, unit
 from .spans_reading import HINTS, Passage, passages
@@ -24,7 +25,7 @@ from .spans_reading import HINTS, Passage, passages
 BEGIN, INSIDE, OUTSIDE = range(3)
 Floats = NDArray[np.float64]
 _BATCH = 256
-_ARRAYS = ("tags", "tag_bias", "values", "names")
+_ARRAYS = ("tags", "tag_bias", "values", "names", "center")
 
 
 class SpansStudent:
@@ -33,10 +34,12 @@ class SpansStudent:
     Args:
         adapter: name of its adapter.
         head: `tags` (3, D + H) and `tag_bias` (3,) score begin, inside and outside of a word and its hints; `values`
-            (K, 2D + H) projects a value's mean, its window's and its hints', `names` (K, D) a property's name.
+            (K, 3D + H) projects a value's mean, its window's, the topic and its hints, `names` (K, D) a property's name;
+            `center` (2, D) is what topics are standardised by.
         options: `properties`, the names it knows, and `wider`, those it was not trained on; `scale` of cosines; `margin`
-            that a wider name has to be ahead by; `outside`, added to the score of outside; `naming`, the probability
-            below which a property is unsure; `limit`, tokens of a window.
+            that a wider name has to be ahead by; `outside`, added to the score of outside; `yields`, how far behind the
+            first name another may be for a rule to decide for it; `naming`, the probability below which a rule decides
+            whatever it says; `limit`, tokens of a window.
 
     Raises:
         InputError: arrays that do not fit one another, or no property.
@@ -51,10 +54,11 @@ class SpansStudent:
         self.properties = [*self._known, *(str(name) for name in values["wider"])]
         self._scale, self._outside = float(values["scale"]), float(values["outside"])
         self._margin, self._naming = float(values["margin"]), float(values["naming"])
+        self._yields = float(values["yields"])
         self._limit = int(values["limit"])
         self._vectors: Vector | None = None
         width = self._head["names"].shape
-        wanted = (width[0], 2 * width[1] + HINTS), (3, width[1] + HINTS)
+        wanted = (width[0], 3 * width[1] + HINTS), (3, width[1] + HINTS)
         if (self._head["values"].shape, self._head["tags"].shape) != wanted:
             raise InputError("head", "has arrays of sizes that do not fit one another", "train the student again")
         if not self._known:
@@ -87,7 +91,7 @@ class SpansStudent:
             texts.append(str(item.fields["text"]))
             before.append([near] if isinstance(near, str) else list(near))
         return [
-            self._decision(item, spans) for item, spans in zip(items, self.read(texts, before, encodings), strict=True)
+            self.decision(item, spans) for item, spans in zip(items, self.read(texts, before, encodings), strict=True)
         ]
 
     def read(
@@ -126,8 +130,10 @@ class SpansStudent:
         spans = tagged(np.log(shares + 1e-12))
         if not spans:
             return ()
+        center, spread = self._head["center"]
+        topic = (passage.topic - center) / spread
         asked = np.stack(
-            [np.concatenate([words[a:b].mean(axis=0), around[a], hints[a:b].mean(axis=0)]) for a, b in spans]
+            [np.concatenate([words[a:b].mean(axis=0), around[a], topic, hints[a:b].mean(axis=0)]) for a, b in spans]
         )
         logits = self._scale * np.asarray(unit(asked @ self._head["values"].T) @ names.T, np.float64)
         logits[:, len(self._known) :] -= self._margin
@@ -137,17 +143,19 @@ class SpansStudent:
             best = int(named.argmax())
             sure = float(np.exp(np.log(1 - shares[first:last, OUTSIDE] + 1e-12).mean()))
             start, end = passage.words[first][0], passage.words[last - 1][1]
-            made.append(ReadSpan(start, end, self.properties[best], sure, float(named[best]) >= self._naming))
+            also = tuple(self.properties[at] for at in np.flatnonzero(row > row[best] - self._yields) if at != best)
+            made.append(ReadSpan(start, end, self.properties[best], sure, float(named[best]) >= self._naming, also))
         return tuple(made)
 
     def names(self, encodings: Encodings) -> Vector:
         """(N, K) of the properties it knows, in their order."""
         if self._vectors is None:
-            pooled = np.stack([one.pooled for one in encodings.texts(self.properties, self.adapter)])
+            pooled = np.stack([one.pooled for one in encodings.texts(self.properties, PLAIN)])
             self._vectors = unit(pooled @ self._head["names"].T)
         return self._vectors
 
-    def _decision(self, item: Item, spans: Sequence[ReadSpan]) -> Decision:
+    def decision(self, item: Item, spans: Sequence[ReadSpan]) -> Decision:
+        """The properties of an item whose values were read."""
         offered = set(item.candidates.ids) or set(self.properties)
         shares: dict[str, float] = {}
         for span in spans:

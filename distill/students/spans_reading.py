@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import get_args
 from unicodedata import combining
@@ -19,6 +19,8 @@ from ..backbone import Backbone
 
 BEFORE = 2
 """Turns before the present one that are read with it, as far as they fit."""
+AROUND, FADING = 12, 0.85
+"""Turns before the present one whose words tell what the talk is about, and what one counts beside the next."""
 HISTORY, HISTORY_OF_LONG = 3 / 8, 1 / 8
 """Most of a window that the turns before may take; less beside a turn that takes several windows."""
 MOST_WINDOWS = 24
@@ -49,11 +51,13 @@ class Passage:
     """A turn to be read.
 
     words: (start, end) of each, in characters of its own text, in order. hints: (W, `HINTS`), what rules see in each.
+    topic: (D,), the words of the turn and of those before it, as the base embeds them without reading them.
     """
 
     words: tuple[tuple[int, int], ...]
     windows: tuple[Window, ...]
     hints: Vector
+    topic: Vector
 
 
 def passages(base: Backbone, texts: Sequence[str], before: Sequence[Sequence[str]], limit: int) -> list[Passage]:
@@ -62,8 +66,9 @@ def passages(base: Backbone, texts: Sequence[str], before: Sequence[Sequence[str
     A turn that fits takes one window; a longer one takes several that overlap, each after the end of what was said
     before it. Offsets are those of the texts as they were given, whatever the tokenizer normalises.
     """
-    known = {text for near in before for text in near[-BEFORE:]}
+    known = list(dict.fromkeys([*texts, *(text for near in before for text in near[-AROUND:])]))
     bodies = dict(zip(known, base.bodies([kept_in_length(text) for text in known]), strict=True))
+    embedded = _embedded(base, bodies)
     encoded = base.tokenizer.encode_batch([kept_in_length(text) for text in texts], add_special_tokens=False)
     found = []
     for text, one, near in zip(texts, encoded, before, strict=True):
@@ -73,8 +78,28 @@ def passages(base: Backbone, texts: Sequence[str], before: Sequence[Sequence[str
         words = list(_words(text, one.word_ids, one.offsets))
         windows = tuple(_windows(base, one.ids, [tokens for _, tokens in words], history, limit))
         places = tuple(place for place, _ in words)
-        found.append(Passage(places, windows, hints(text, places)))
+        topic = _topic([embedded[said] for said in (*near[-AROUND:], text)])
+        found.append(Passage(places, windows, hints(text, places), topic))
     return found
+
+
+def _embedded(base: Backbone, bodies: Mapping[str, Sequence[int]]) -> dict[str, Vector]:
+    """(D,) of each text: the mean embedding of its distinct tokens; zeros for none."""
+    import torch
+
+    table, found = base.module.get_input_embeddings().weight, {}
+    with torch.inference_mode():
+        for text, body in bodies.items():
+            rows = torch.tensor(sorted(set(body)), dtype=torch.long, device=table.device)
+            mean = table[rows].float().mean(dim=0) if len(rows) else torch.zeros(table.shape[1])
+            found[text] = np.asarray(mean.cpu().numpy(), np.float32)
+    return found
+
+
+def _topic(said: Sequence[Vector]) -> Vector:
+    """The mean of turns, oldest first, in which older ones fade."""
+    weights = FADING ** np.arange(len(said) - 1, -1, -1, dtype=np.float32)
+    return np.asarray(np.average(np.stack(said), axis=0, weights=weights), np.float32)
 
 
 def hints(text: str, words: Sequence[tuple[int, int]]) -> Vector:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from intentmem.memory.tasks import RECORD_SPANS, Task
 from intentmem.memory.types import Vector
 
 from ..backbone import Backbone
+from ..encoding import PLAIN, AdaptedEncoder
 from ..gold.spans import spans_of, wider_properties
 from ..splits import split_traces
 from ..students.spans import BEGIN, INSIDE, OUTSIDE
@@ -33,8 +35,6 @@ ADAPTER = "spans"
 _BATCH_TOKENS = 640
 _EMPTY = 0.3
 """Share of the turns without a value that are trained on."""
-_NAMES = 0.25
-"""Share of the names that a batch is told apart from, beside its own: names left out are then no surprise."""
 _WIDTH, _SCALE = 128, 16.0
 _LOOP = LoopConfig(epochs=1, rate=1e-3, head_rate=4e-3)
 
@@ -65,7 +65,7 @@ def train(tasks: Sequence[Task], traces: Sequence[Trace], base: Backbone, option
     plain: dict[str, object] = {
         "properties": recipe.names,
         "wider": [name for name in wider_properties() if name not in recipe.names],
-        "scale": _SCALE,
+        "scale": recipe.scale,
         "limit": recipe.limit,
     }
     return [finished(tasks[0], head, plain, encoder.adapter(ADAPTER), base, curve, parts, splits)]
@@ -73,10 +73,14 @@ def train(tasks: Sequence[Task], traces: Sequence[Trace], base: Backbone, option
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Example:
-    """A window with hints (W, H) and tag of each of its words, and its whole values: first word, last + 1, property."""
+    """A window with hints (W, H) and tag of each of its words, its topic (D,), and its values that are whole.
+
+    values: first word, last + 1, property.
+    """
 
     window: Window
     hints: Vector
+    topic: Vector
     tags: tuple[int, ...]
     values: tuple[tuple[int, int, str], ...]
 
@@ -95,13 +99,15 @@ def examples(passage: Passage, spans: Sequence[tuple[int, int, str]]) -> Iterato
             for number in range(max(a, window.first), min(b, last)):
                 tags[number - window.first] = BEGIN if number == a else INSIDE
         whole = [(a - window.first, b - window.first, name) for a, b, name in placed if window.first <= a and b <= last]
-        yield Example(window, passage.hints[window.first : last], tuple(tags), tuple(whole))
+        yield Example(window, passage.hints[window.first : last], passage.topic, tuple(tags), tuple(whole))
 
 
 class SpansRecipe:
     """Cross-entropy over the tags of words, and over names of properties for each value; dev score is micro-F1 of both."""
 
     def __init__(self, train: Sequence[Trace], dev: Sequence[Trace], encoder: AdaptingEncoder, seed: int) -> None:
+        import torch
+
         rng = random.Random(f"spans {seed}")
         self._encoder, self._seed = encoder, seed
         self.limit = min(encoder.shape.max_tokens, encoder.base.window)
@@ -110,7 +116,9 @@ class SpansRecipe:
         self._dev = read_examples(encoder.base, dev, self.limit)
         self.names = sorted({name for trace in train for _, _, name in spans_of(trace)})
         self._place = {name: number for number, name in enumerate(self.names)}
-        self._name_ids = encoder.token_ids(self.names)
+        topics = np.stack([one.topic for one in self._train])
+        self._center = np.stack([topics.mean(axis=0), np.full(topics.shape[1], topics.std(axis=0).mean() + 1e-6)])
+        self._named = torch.from_numpy(plainly_pooled(encoder.base, self.names))
         self._head = _head(encoder.base.dimension, seed)
         self._lengths = [len(one.window.ids) for one in self._train]
         self.steps = sum(1 for _ in self.batches(0))
@@ -120,28 +128,24 @@ class SpansRecipe:
         """The encoder, under the name by which the loop knows it, and the head."""
         return {"encoder": self._encoder.module, "head": self._head}
 
-    def batches(self, epoch: int) -> Iterator[tuple[list[Example], list[str]]]:
-        """Windows, and the names that their values are told apart from."""
+    def batches(self, epoch: int) -> Iterator[list[Example]]:
+        """Windows of like lengths."""
         rng = random.Random(f"{self._seed} {epoch}")
         for batch in bucketed(self._lengths, _BATCH_TOKENS, rng):
-            made = [self._train[place] for place in batch]
-            own = {name for one in made for _, _, name in one.values}
-            yield made, [name for name in self.names if name in own or rng.random() < _NAMES]
+            yield [self._train[place] for place in batch]
 
-    def loss(self, batch: tuple[list[Example], list[str]]) -> torch.Tensor:
+    def loss(self, batch: list[Example]) -> torch.Tensor:
         """Mean over the words, plus mean over the values."""
         import torch
         from torch.nn.functional import cross_entropy
 
         self._encoder.module.eval()  # over so few passes dropout only costs time, a fifth of it
-        made, names = batch
-        tags, values = self._scores(made, names)
-        wanted = torch.tensor([tag for one in made for tag in one.tags], device=tags.device)
+        tags, values = self._scores(batch)
+        wanted = torch.tensor([tag for one in batch for tag in one.tags], device=tags.device)
         total: torch.Tensor = cross_entropy(tags, wanted)
-        places = {name: number for number, name in enumerate(names)}
-        rows = [places[name] for one in made for _, _, name in one.values]
+        rows = [self._place[name] for one in batch for _, _, name in one.values]
         if rows:
-            total = total + cross_entropy(values, torch.tensor(rows, device=tags.device), label_smoothing=0.05)
+            total = total + cross_entropy(values, torch.tensor(rows, device=tags.device), label_smoothing=0.02)
         return total
 
     def evaluate(self) -> dict[str, float]:
@@ -151,7 +155,7 @@ class SpansRecipe:
             made = [one for _, windows in self._dev[start : start + 64] for one in windows]
             if not made:
                 continue
-            tags, scores = self._scores(made, self.names)
+            tags, scores = self._scores(made)
             best, at = tags.argmax(dim=-1).tolist(), 0
             named = scores.argmax(dim=-1).tolist()
             for one in made:
@@ -167,9 +171,16 @@ class SpansRecipe:
         """The head's arrays as a student holds them."""
         head: Any = self._head
         found = {"tags": head.tags.weight, "tag_bias": head.tags.bias, "values": head.values, "names": head.names}
-        return {name: np.asarray(array.detach().cpu().float().numpy(), np.float32) for name, array in found.items()}
+        arrays = {name: np.asarray(array.detach().cpu().float().numpy()) for name, array in found.items()}
+        return {**arrays, "center": np.asarray(self._center, np.float32)}
 
-    def _scores(self, made: Sequence[Example], names: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
+    @property
+    def scale(self) -> float:
+        """What cosines are multiplied by."""
+        head: Any = self._head
+        return math.exp(head.log_scale.item())
+
+    def _scores(self, made: Sequence[Example]) -> tuple[torch.Tensor, torch.Tensor]:
         """(W, 3) of all words in order, and (V, N) of all values over the names."""
         import torch
         from torch.nn.functional import normalize
@@ -182,19 +193,20 @@ class SpansRecipe:
         rows, starts, ends = _places(made, lambda one: one.window.words, hidden.device)
         words = (sums[rows, ends] - sums[rows, starts]) / (ends - starts).clamp(min=1).unsqueeze(-1)
         hints = torch.from_numpy(np.concatenate([one.hints for one in made])).to(words)
+        center, spread = self._center
+        topics = torch.from_numpy((np.stack([one.topic for one in made]) - center) / spread).to(words)
         scored = head.tags(torch.cat([words, hints], dim=1))
         firsts, asked = 0, []
         for row, one in enumerate(made):
             for first, last, _ in one.values:
                 inside = slice(firsts + first, firsts + last)
-                asked.append(torch.cat([words[inside].mean(dim=0), around[row], hints[inside].mean(dim=0)]))
+                parts = words[inside].mean(dim=0), around[row], topics[row], hints[inside].mean(dim=0)
+                asked.append(torch.cat(parts))
             firsts += len(one.tags)
-        place = [self._place[name] for name in names]
-        pooled = self._encoder.pooled([self._name_ids[number] for number in place])
-        known = normalize(pooled @ head.names.T, dim=-1)
+        known = normalize(self._named.to(words) @ head.names.T, dim=-1)
         if not asked:
-            return scored, known.new_zeros((0, len(names)))
-        return scored, _SCALE * normalize(torch.stack(asked) @ head.values.T, dim=-1) @ known.T
+            return scored, known.new_zeros((0, len(self.names)))
+        return scored, head.log_scale.exp() * normalize(torch.stack(asked) @ head.values.T, dim=-1) @ known.T
 
 
 def read_examples(base: Backbone, traces: Sequence[Trace], limit: int) -> list[tuple[Trace, list[Example]]]:
@@ -202,6 +214,11 @@ def read_examples(base: Backbone, traces: Sequence[Trace], limit: int) -> list[t
     texts = [str(trace.fields["text"]) for trace in traces]
     found = passages(base, texts, [before_of(trace) for trace in traces], limit)
     return [(trace, list(examples(one, spans_of(trace)))) for trace, one in zip(traces, found, strict=True)]
+
+
+def plainly_pooled(base: Backbone, texts: Sequence[str]) -> Vector:
+    """(N, D) of texts as the base alone pools them, as students see the names of properties."""
+    return np.stack([one.pooled for one in AdaptedEncoder(base, ()).encode(texts, [PLAIN])[PLAIN]])
 
 
 def before_of(trace: Trace) -> list[str]:
@@ -237,6 +254,8 @@ def _head(dimension: int, seed: int) -> nn.Module:
     head = nn.Module()
     head.tags = nn.Linear(dimension + HINTS, 3)
     near = nn.init.orthogonal_(torch.empty(min(_WIDTH, dimension), dimension))
-    head.values = nn.Parameter(torch.cat([near, 0.1 * near, torch.zeros(len(near), HINTS)], dim=1))
+    unknown = torch.zeros(len(near), dimension + HINTS)
+    head.values = nn.Parameter(torch.cat([near, 0.1 * near, unknown], dim=1))
+    head.log_scale = nn.Parameter(torch.tensor(math.log(_SCALE)))
     head.names = nn.Parameter(near.clone())
     return head

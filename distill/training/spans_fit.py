@@ -9,8 +9,10 @@ from intentmem.memory.tasks import Task
 from intentmem.memory.types import Turn, Vector
 
 from ..backbone import Backbone
+from ..calibration import reliability
 from ..encoding import AdaptedEncoder, Adapter
 from ..evaluation.spans import grounded, measure, read_with, turn_id
+from ..judging import compare
 from ..students.base import Encodings
 from ..students.spans import SpansStudent
 from ..students.spans_reading import Passage
@@ -20,7 +22,8 @@ from .outcome import Trained
 
 OUTSIDE = (-1.5, -1.0, -0.5, 0.0, 0.5, 1.0)
 MARGIN = (0.0, 1.0, 2.0, 4.0, 8.0)
-NAMING = (0.0, 0.2, 0.35, 0.5)
+YIELDS = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0)
+NAMING = (0.0, 0.2, 0.3, 0.4, 0.5)
 """What is tried, the first of equals winning: see the options of `SpansStudent`."""
 Encoded = list[tuple[Passage, list[Vector]]]
 
@@ -38,10 +41,11 @@ def finished(
     """The student on its stored adapter. What it decides by is chosen on the dev split, its figures are of calibration."""
     encodings = Encodings(AdaptedEncoder(base, (adapter,)), ())
 
-    def made(outside: float, margin: float, naming: float) -> SpansStudent:
-        return SpansStudent(task, adapter.name, head, {**plain, "outside": outside, "margin": margin, "naming": naming})
+    def made(outside: float = 0.0, margin: float = 0.0, yields: float = 0.0, naming: float = 0.0) -> SpansStudent:
+        chosen = {"outside": outside, "margin": margin, "yields": yields, "naming": naming}
+        return SpansStudent(task, adapter.name, head, {**plain, **chosen})
 
-    dev, first = list(parts["dev"]), made(0.0, 0.0, 0.0)
+    dev, first = list(parts["dev"]), made()
     names, encoded, episodes = first.names(encodings), _encoded(first, dev, encodings), grounded(dev)
 
     def figure(metric: str, *chosen: float) -> float:
@@ -49,13 +53,23 @@ def finished(
         found = measure(dev, read_with(ready, dev, episodes), intervals=False)
         return next(one.value for one in found if one.metric == metric and one.group == "all")
 
-    outside = max(OUTSIDE, key=lambda one: figure("span_f1", one, 0.0, 0.0))
-    margin = max(MARGIN, key=lambda one: figure("property_f1", outside, one, 0.0))
-    naming = max(NAMING, key=lambda one: figure("property_f1", outside, margin, one))
-    student, held = made(outside, margin, naming), list(parts["calibration"])
+    outside = max(OUTSIDE, key=lambda one: figure("span_f1", one))
+    margin = max(MARGIN, key=lambda one: figure("property_f1", outside, one))
+    yields = max(YIELDS, key=lambda one: figure("property_f1", outside, margin, one))
+    naming = max(NAMING, key=lambda one: figure("property_f1", outside, margin, yields, one))
+    student, held = made(outside, margin, yields, naming), list(parts["calibration"])
     ready = _Ready(held, student, _encoded(student, held, encodings), names)
     measured = measure(held, read_with(ready, held, grounded(held)))
-    return Trained(student=student, adapter=adapter, curve=curve, measured=tuple(measured), splits=splits)
+    judged = tuple(compare(task, one, student.decision(one.item(), ready.spans[turn_id(one)])) for one in held)
+    return Trained(
+        student=student,
+        adapter=adapter,
+        curve=curve,
+        measured=tuple(measured),
+        splits=splits,
+        reliability=reliability([one.confidence for one in judged], [one.agrees for one in judged]),
+        judged=judged,
+    )
 
 
 def _encoded(student: SpansStudent, traces: Sequence[Trace], encodings: Encodings) -> Encoded:
@@ -70,10 +84,10 @@ class _Ready:
     name = "student"
 
     def __init__(self, traces: Sequence[Trace], student: SpansStudent, encoded: Encoded, names: Vector) -> None:
-        self._spans = {
+        self.spans = {
             turn_id(trace): student.spans(passage, states, names)
             for trace, (passage, states) in zip(traces, encoded, strict=True)
         }
 
     def read(self, turns: Sequence[Turn]) -> list[tuple[ReadSpan, ...]]:
-        return [self._spans[turn.id] for turn in turns]
+        return [self.spans[turn.id] for turn in turns]

@@ -23,6 +23,8 @@ from .validity import superseded, wants_history
 
 _TURNS_A_GROUP = 5
 _DEPTH = 200
+_SINGLE, MOST_NEEDED = 1400, 4096
+"""Tokens of a context for a single fact, and for a question that needs several turns or leaves something open."""
 _FIRST_ROUND = (1, "the question")
 _SPARE = 20
 """Turns that stand by for those which are left out."""
@@ -59,15 +61,16 @@ class Presenter:
         """Original turns as quoted text within the budget."""
         ranked = self.reader.read(request)
         turns, reasons = self._reading(request, ranked)
+        budget = _needed(ranked) if request.budget is None else request.budget
         headings = self._headings(request.namespace)
         made = assemble(
-            zip(turns, reasons, strict=True), request.namespace_name, request.budget, self._embedder, headings
+            zip(turns, reasons, strict=True), request.namespace_name, budget, self._embedder, headings
         )
         result: results.ContextResult = {
             "text": made.text,
             "turns": [turn.id for turn in made.turns],
             "tokens": made.tokens,
-            "budget": request.budget,
+            "budget": budget,
             "tokenizer": self._embedder.fingerprint.name,
             "truncated": made.truncated,
             "warnings": list(ranked.warnings),
@@ -170,6 +173,12 @@ class Presenter:
     def _plan(self, request: SearchRequest, ranked: Ranked) -> dict[str, Any]:
         names = label_names(self._store.labels.labels(request.namespace))
         return dict(ranked.plan.as_json(names, ranked.columns.speakers.names))
+
+
+def _needed(ranked: Ranked) -> int:
+    """Tokens for what a question needs: a single fact takes few, where every requirement is covered."""
+    covered = ranked.reading is None or ranked.reading.answerable == "covered"
+    return _SINGLE if covered and not wants_history(ranked.plan) else MOST_NEEDED
 
 
 def _explained(ranked: Ranked, at: int) -> dict[str, Any]:

@@ -47,6 +47,7 @@ class GroupBy(StrEnum):
 class SearchRequest:
     """One search. `namespace` is the ordinal; `query_time` None means that the question is not dated.
 
+    budget: tokens of a context; None takes what the question needs.
     history: whether turns that only say what another turn found with them has replaced are returned; None leaves them
     out where the question asks for what holds.
     parts: what of the read path it uses, all of it unless a benchmark switches something off.
@@ -63,7 +64,7 @@ class SearchRequest:
     query_time: datetime | None = None
     before_row: int | None = None
     limit: int = 10
-    budget: int = 4096
+    budget: int | None = None
     group_by: str | None = None
     explain: bool = False
     history: bool | None = None
@@ -77,7 +78,8 @@ class SearchRequest:
         object.__setattr__(self, "query", clean(self.query))
         if isinstance(self.limit, bool) or not isinstance(self.limit, int) or not 1 <= self.limit <= MAX_LIMIT:
             raise InputError("limit", f"{self.limit!r} is out of range", f"1 to {MAX_LIMIT:,}")
-        if isinstance(self.budget, bool) or not isinstance(self.budget, int) or self.budget < 1:
+        given = self.budget
+        if given is not None and (isinstance(given, bool) or not isinstance(given, int) or given < 1):
             raise InputError("budget", f"{self.budget!r} is not a positive number of tokens")
         if self.history is not None and not isinstance(self.history, bool):
             raise InputError("history", f"{self.history!r} is neither true nor false")

@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 
 from ..protocols import ReadSpan, SpanReader
 from ..types import Evidence, Mention, Record, Reference, Snippet, Turn
+from .claim_keys import property_key
 from .fact_patterns import SELF, find_facts
 from .languages import CLASS_NOUNS, FUNCTION_WORDS, PERSON_NOUNS, PLACE_NOUNS, lower_ascii, sentences, singular
 from .mentions import LOCATION
 from .property_cues import asked_property, maker_property, measure_property, place_property, time_property
-from .record_spans import NOTHING_NAMED, kept_beside, names_a_thing, thing_kind
+from .record_spans import NOTHING_NAMED, names_a_thing, thing_kind
 from .value_spans import ValueSpan, find_values
 
 DECIDED_BY = "rules"
@@ -137,14 +138,16 @@ def _with_spans(rules: _Reading, spans: Sequence[ReadSpan], focus: _Focus, by: s
     both = _Reading(rules.turn, rules.lowered, rules.bounds, things, rules.references, by)
     both.records, both.taken = rules.records[: rules.facts], rules.taken[: rules.facts]
     for span in spans:
-        name = span.property if span.sure else _ruled(rules, span) or span.property
+        ruled = _ruled(rules, span)
+        likely = span.sure and property_key(ruled) not in {property_key(name) for name in span.also}
+        name = span.property if likely or not ruled else ruled
         if names_a_thing(name):
             kind = thing_kind(name) or ""
             _add(both, text[span.start : span.end], _entity_type(kind), name, span.start, span.end, "observed")
         else:
             _add_of(both, focus, name, span.start, span.end)
     for record, place in zip(rules.records[rules.facts :], rules.taken[rules.facts :], strict=True):
-        if kept_beside(record.property) and not any(place[0] < b and a < place[1] for a, b in both.taken):
+        if not any(place[0] < b and a < place[1] for a, b in both.taken):
             both.records.append(record)
             both.taken.append(place)
     return both

@@ -21,8 +21,3 @@ def thing_kind(name: str) -> str | None:
     """What kind of thing a property names: "restaurant" of "restaurant name"; None where it does not say."""
     kind = name.removesuffix(" name").split()[-1]
     return kind if kind in CLASS_NOUNS or kind in PLACE_NOUNS else None
-
-
-def kept_beside(name: str) -> bool:
-    """Whether a value that only the rules found is kept in a turn in which a reader found others."""
-    return True

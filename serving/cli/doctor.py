@@ -192,7 +192,7 @@ def _model(session: Session, probed: list[Capabilities]) -> str:
     settings = session.settings.llm
     started = time.perf_counter()
     with LLMClient(settings) as client:
-        found = client.probe()
+        found = client.probe(adapters=session.settings.server.runtime_adapters)
     probed.append(found)
     if found.model not in (*found.models, *found.lora):
         raise _Failed(f"{settings.base_url} serves {', '.join(found.models)}, not {found.model}")
@@ -203,7 +203,6 @@ def _model(session: Session, probed: list[Capabilities]) -> str:
         "the same with thinking switched off": found.thinking_with_schema,
         "log-probabilities of a choice": found.logprobs,
         "tokenizer": found.tokenize,
-        "adapters loaded while it runs": found.runtime_adapters,
     }
     context = f"context {found.max_model_len} tokens" if found.max_model_len else "context length not told"
     abilities = ", ".join(f"{name} {'yes' if there else 'no'}" for name, there in can.items())

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from intentmem.memory.addressing import address
 from intentmem.memory.errors import ModelError
+from intentmem.memory.read.present import MOST_NEEDED
 from intentmem.memory.write.dates import find_dates
 from intentmem.memory.write.messages import parse_time
 
@@ -86,7 +87,7 @@ class _Asked:
 
 
 def answer(
-    memory: Memory, client: ModelClient, query: str, *, budget: int = 4096, **options: Unpack[SearchOptions]
+    memory: Memory, client: ModelClient, query: str, *, budget: int | None = None, **options: Unpack[SearchOptions]
 ) -> Answer:
     """Answer a question from memory. Every claim cites turns of the context; without support it is an abstention.
 
@@ -94,7 +95,8 @@ def answer(
         memory: where to look.
         client: the served model.
         query: the question.
-        budget: tokens of context at most; less where the model's context has no room for them.
+        budget: tokens of context at most, None for what the question needs; less where the model's context has no room
+            for them.
         options: as for `Memory.search`; `query_time` is when it is asked, the present by default.
 
     Raises:
@@ -117,7 +119,7 @@ def answer(
 
 
 def stream_answer(
-    memory: Memory, client: ModelClient, query: str, *, budget: int = 4096, **options: Unpack[SearchOptions]
+    memory: Memory, client: ModelClient, query: str, *, budget: int | None = None, **options: Unpack[SearchOptions]
 ) -> Generator[str, None, Answer]:
     """As `answer`, the text piece by piece, citations as `[T1]`; returns the checked answer at the end.
 
@@ -153,7 +155,7 @@ def stream_answer(
     return _abstention(asked, spent)
 
 
-def _fitting(client: ModelClient, prompt: str, query: str, budget: int) -> int:
+def _fitting(client: ModelClient, prompt: str, query: str, budget: int | None) -> int | None:
     """The budget, as far as the model's context has room for it beside prompt and reply.
 
     The budget is counted by the encoder's tokenizer, and labels and dates come on top: a share stays free for that.
@@ -167,10 +169,11 @@ def _fitting(client: ModelClient, prompt: str, query: str, budget: int) -> int:
     loaded = load_prompt(prompt)
     rest = [loaded.system, query, *(text for example in loaded.examples for text in example)]
     free = length - _ROOM - sum(map(estimated_tokens, rest))
-    return max(_LEAST_BUDGET, min(budget, int(free * _FILLED)))
+    room = max(_LEAST_BUDGET, int(free * _FILLED))
+    return (budget if room >= MOST_NEEDED else room) if budget is None else max(_LEAST_BUDGET, min(budget, room))
 
 
-def _asked(memory: Memory, query: str, budget: int, options: SearchOptions) -> _Asked:
+def _asked(memory: Memory, query: str, budget: int | None, options: SearchOptions) -> _Asked:
     now = parse_time(options.get("query_time"), "query_time") or memory.clock.now()
     found = memory.context(query, budget=budget, **cast("SearchOptions", {**options, "query_time": now}))
     owner = cast("Owner", {key: options[key] for key in _OWNER if key in options})  # type: ignore[literal-required]

@@ -149,14 +149,17 @@ class LLMClient:
         result: tuple[list[int], bool] = self._transport.result(work())
         return result
 
-    def probe(self) -> Capabilities:
+    def probe(self, adapters: bool = False) -> Capabilities:
         """Try what the client relies on, in the combination that it uses; what is found holds for later calls.
+
+        Args:
+            adapters: also whether adapters can be loaded, which takes a path of vLLM that nothing else here asks for.
 
         Raises:
             ModelError: the server cannot be reached, or refuses a plain request.
         """
         meter = self._meter()
-        result: Capabilities = self._run(probe(self._exchange, meter), meter)
+        result: Capabilities = self._run(probe(self._exchange, meter, adapters), meter)
         return result
 
     def close(self) -> None:

@@ -18,9 +18,9 @@ _ROOM = 64
 _NO_SUCH_PATH = (404, 405)
 
 
-async def probe(exchange: Exchange, meter: Meter) -> Capabilities:
-    """Try a schema together with thinking switched off, a choice with log-probabilities, the tokenizer, and whether
-    adapters can be loaded.
+async def probe(exchange: Exchange, meter: Meter, adapters: bool = False) -> Capabilities:
+    """Try a schema together with thinking switched off, a choice with log-probabilities, the tokenizer, and, where
+    `adapters` are wanted, whether they can be loaded.
 
     What is found holds for the exchange's later calls.
 
@@ -49,7 +49,7 @@ async def probe(exchange: Exchange, meter: Meter) -> Capabilities:
         logprobs=learned.scores,
         tokenize=exact,
         lora=tuple(str(row["id"]) for row in listed if row.get("parent")),
-        runtime_adapters=await _loads_adapters(exchange, model),
+        runtime_adapters=adapters and await _loads_adapters(exchange, model),
     )
 
 

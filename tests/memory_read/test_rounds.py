@@ -117,3 +117,11 @@ def test_other_recipes_are_read_in_one_round(memory: Memory) -> None:
 @pytest.mark.parametrize("question", ["day 1 and day 2", "Compare Rome with Oslo and Lima."])
 def test_requirements_keep_the_words_of_the_question(question: str) -> None:
     assert all(set(need.terms) <= set(query_terms(question)) for need in needs_of(question))
+
+
+def test_a_context_for_a_single_fact_takes_fewer_tokens_than_one_for_how_things_changed(memory: Memory) -> None:
+    memory.add([{"content": f"The Apollo Hotel, note {at}: {'quiet rooms, ' * 30}"} for at in range(60)], namespace="n")
+    one = memory.context("Is the Apollo Hotel quiet?", namespace="n")
+    many = memory.context("List all the notes about the Apollo Hotel over time.", namespace="n")
+    assert one["tokens"] <= one["budget"] == 1400 < many["budget"] == 4096
+    assert memory.context("Is the Apollo Hotel quiet?", namespace="n", budget=3000)["tokens"] > 1400

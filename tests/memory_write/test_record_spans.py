@@ -21,13 +21,14 @@ class Reader:
     def __init__(self, **values: str) -> None:
         self.values = {value: name.replace("_", " ") for name, value in values.items()}
         self.sure = True
+        self.also: tuple[str, ...] = ()
 
     def read(self, turns: Sequence[Turn]) -> list[tuple[ReadSpan, ...]]:
         return [
             tuple(
                 sorted(
                     (
-                        ReadSpan(at, at + len(value), name, 0.9, self.sure)
+                        ReadSpan(at, at + len(value), name, 0.9, self.sure, self.also)
                         for value, name in self.values.items()
                         if (at := turn.text.find(value)) >= 0
                     ),
@@ -79,6 +80,16 @@ def test_a_reader_that_is_unsure_of_the_name_leaves_it_to_the_rules() -> None:
     said: tuple[Role, str] = ("user", "I want to leave at 7 pm.")
     assert [record.property for record in read(reader, said)] == ["departure time"]
     assert [record.property for record in read(reader, ("user", "my sign is 7 pm"))] != []
+
+
+def test_of_properties_about_as_likely_the_one_that_a_rule_names_is_taken() -> None:
+    said: tuple[Role, str] = ("user", "I want to leave at 7 pm.")
+    reader = Reader(leaving_time="7 pm")
+    assert [record.property for record in read(reader, said)] == ["leaving time"]
+    reader.also = ("arrival time",)
+    assert [record.property for record in read(reader, said)] == ["leaving time"]
+    reader.also = ("arrival time", "departure times")
+    assert [record.property for record in read(reader, said)] == ["departure time"]
 
 
 def test_a_fact_stated_outright_stays_as_the_rules_read_it() -> None:
