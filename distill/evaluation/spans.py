@@ -65,7 +65,7 @@ def grounded(traces: Sequence[Trace]) -> list[Episode]:
 def read_with(
     reader: SpanReader | None, traces: Sequence[Trace], episodes: Sequence[Episode]
 ) -> list[tuple[Read, int, int]]:
-    """What is read from the turn of each trace: places with properties, records, and those of them that are verbatim."""
+    """What is read of each trace's turn: places with properties, records, and those of them that are verbatim."""
     found: dict[str, tuple[Read, int, int]] = {turn_id(trace): (set(), 0, 0) for trace in traces}
     for turns, snippets in episodes:
         texts = {turn.id: turn.text for turn in turns}

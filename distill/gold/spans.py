@@ -1,4 +1,4 @@
-"""Corpora as traces of `record_spans`: each turn with the places of its values and the properties they are values of."""
+"""Corpora as traces of `record_spans`: each turn with the places of its values and their properties."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Students that read values from turns: which words are one, and which property each is a value of.
 
-Words are tagged as beginning, inside or outside a value. A value's property is the name of a vocabulary that its vector,
-with those of its turn and topic, comes closest to. Names are texts as the base encodes them, so that any may be added.
+Words are tagged as beginning, inside or outside a value. A value's property is the name of a vocabulary that its
+vector, with those of its turn and topic, comes closest to. Names are texts as the base encodes them, so that any may be
+added.
 """
 
 from __future__ import annotations
@@ -34,11 +35,12 @@ class SpansStudent:
     Args:
         adapter: name of its adapter.
         head: `tags` (3, D + H) and `tag_bias` (3,) score begin, inside and outside of a word and its hints; `values`
-            (K, 3D + H) projects a value's mean, its window's, the topic and its hints, `names` (K, D) a property's name;
-            `center` (2, D) is what topics are standardised by.
-        options: `properties`, the names it knows, and `wider`, those it was not trained on; `scale` of cosines; `margin`
-            that a wider name has to be ahead by; `outside`, added to the score of outside; `yields`, how far behind the
-            first name another may be for a rule to decide for it; `naming`, the probability below which a rule decides
+            (K, 3D + H) projects a value's mean, its window's, the topic and its hints, `names` (K, D) a property's
+            name; `center` (2, D) is what topics are standardised by.
+        options: `properties`, the names it knows, and `wider`, those it was not trained on; `scale` of cosines;
+            `margin` that a wider name has to be ahead by; `outside`, added to the score of outside; `yields`, how far
+            behind the first name another may be for a rule to decide for it; `naming`, the probability below which a
+            rule decides
             whatever it says; `limit`, tokens of a window.
 
     Raises:
@@ -103,7 +105,11 @@ class SpansStudent:
             before: what was said before each, oldest first.
         """
         names = self.names(encodings)
-        return [self.spans(passage, states, names) for passage, states in self.encoded(texts, before, encodings)]
+        found = (self.spans(passage, states, names) for passage, states in self.encoded(texts, before, encodings))
+        return [
+            tuple(span for span in spans if any(map(str.isalnum, text[span.start : span.end])))
+            for text, spans in zip(texts, found, strict=True)
+        ]
 
     def encoded(
         self, texts: Sequence[str], before: Sequence[Sequence[str]], encodings: Encodings

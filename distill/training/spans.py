@@ -1,4 +1,4 @@
-"""Students that read values: an adapter, tags of words, and two projections in which values meet the names of properties."""
+"""Students that read values: an adapter, tags of words, and projections in which values meet names of properties."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def examples(passage: Passage, spans: Sequence[tuple[int, int, str]]) -> Iterato
 
 
 class SpansRecipe:
-    """Cross-entropy over the tags of words, and over names of properties for each value; dev score is micro-F1 of both."""
+    """Cross-entropy over tags of words, and over names of properties for each value; dev score: micro-F1 of both."""
 
     def __init__(self, train: Sequence[Trace], dev: Sequence[Trace], encoder: AdaptingEncoder, seed: int) -> None:
         import torch

@@ -1,4 +1,4 @@
-"""From the weights of a reader of values to a student: what is chosen on held-out dialogues, and what it measures there."""
+"""From the weights of a reader of values to a student: what held-out dialogues choose, and what it measures there."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def finished(
     parts: Mapping[str, Sequence[Trace]],
     splits: Mapping[str, tuple[str, ...]],
 ) -> Trained:
-    """The student on its stored adapter. What it decides by is chosen on the dev split, its figures are of calibration."""
+    """The student on its stored adapter. Dev chooses what it decides by; its figures are of calibration."""
     encodings = Encodings(AdaptedEncoder(base, (adapter,)), ())
 
     def made(outside: float = 0.0, margin: float = 0.0, yields: float = 0.0, naming: float = 0.0) -> SpansStudent:

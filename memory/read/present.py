@@ -63,9 +63,7 @@ class Presenter:
         turns, reasons = self._reading(request, ranked)
         budget = _needed(ranked) if request.budget is None else request.budget
         headings = self._headings(request.namespace)
-        made = assemble(
-            zip(turns, reasons, strict=True), request.namespace_name, budget, self._embedder, headings
-        )
+        made = assemble(zip(turns, reasons, strict=True), request.namespace_name, budget, self._embedder, headings)
         result: results.ContextResult = {
             "text": made.text,
             "turns": [turn.id for turn in made.turns],

@@ -48,7 +48,7 @@ def test_every_turn_is_a_trace_with_the_places_of_its_values(mixed: Corpus) -> N
     assert [(text[start:end], name) for start, end, name in spans_of(middle)] == [("San Jose", "pickup city")]
     assert middle.labels == ("pickup city",) and middle.fields["before"]
     assert all(not belongs(RECORD_SPANS, trace) for trace in traces)
-    assert [spans_of(trace) for trace in traces if trace.seq == 0][0] == []
+    assert next(spans_of(trace) for trace in traces if trace.seq == 0) == []
 
 
 def test_splits_are_by_dialogue_and_services_not_trained_on_are_unseen(mixed: Corpus) -> None:
