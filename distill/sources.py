@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -157,19 +158,27 @@ def _gold(names: Sequence[str], corpora: Sequence[Corpus], seed: int, evaluation
         for corpus in corpora:
             if corpus.name == "sgd":
                 yield from _function("spans", "span_traces")(corpus, seed, evaluation)
-    makers = {"plan": _plan, "property_match": _property_match, "support": _support, "coverage": _coverage}
+    makers: dict[str, Callable[[Sequence[Corpus], int, bool, bool], Iterator[Trace]]] = {
+        "plan": partial(_built_and_woven, "plan", "plan_traces", "woven_plan_traces"),
+        "property_match": _property_match,
+        "support": _support,
+        "coverage": partial(_built_and_woven, "coverage", "built_coverage_traces", "coverage_traces"),
+    }
     for name, make in makers.items():
         if name in names:
             yield from make(corpora, seed, evaluation, built)
 
 
-def _plan(corpora: Sequence[Corpus], seed: int, evaluation: bool, built: bool) -> Iterator[Trace]:
+def _built_and_woven(
+    module: str, made: str, woven: str, corpora: Sequence[Corpus], seed: int, evaluation: bool, built: bool
+) -> Iterator[Trace]:
+    """Questions that are made, by one function of a module, and those about woven dialogues, by another."""
     if built:
-        make = _function("plan", "plan_traces")
+        make = _function(module, made)
         yield from make(seed, _BUILT_TEST, "test") if evaluation else make(seed)
-    woven = _function("plan", "woven_plan_traces")
+    weave = _function(module, woven)
     for corpus in _parts(corpora, ("sgd",), evaluation):
-        yield from woven(corpus, seed=seed, split="test") if evaluation else woven(corpus, seed=seed)
+        yield from weave(corpus, seed=seed, split="test") if evaluation else weave(corpus, seed=seed)
 
 
 def _property_match(corpora: Sequence[Corpus], seed: int, evaluation: bool, built: bool) -> Iterator[Trace]:
@@ -182,15 +191,6 @@ def _support(corpora: Sequence[Corpus], seed: int, evaluation: bool, built: bool
     make = _function("support", "support_traces")
     for corpus in _parts(corpora, ("sgd", "realmem"), evaluation):
         yield from make(corpus, seed=seed, n=_FEWER, split="test") if evaluation else make(corpus, seed=seed)
-
-
-def _coverage(corpora: Sequence[Corpus], seed: int, evaluation: bool, built: bool) -> Iterator[Trace]:
-    if built:
-        make = _function("coverage", "built_coverage_traces")
-        yield from make(seed, _BUILT_TEST, "test") if evaluation else make(seed)
-    woven = _function("coverage", "coverage_traces")
-    for corpus in _parts(corpora, ("sgd",), evaluation):
-        yield from woven(corpus, seed=seed, split="test") if evaluation else woven(corpus, seed=seed)
 
 
 def _parts(corpora: Sequence[Corpus], names: Sequence[str], evaluation: bool) -> Iterator[Corpus]:

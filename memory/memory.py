@@ -48,7 +48,7 @@ class Memory(StatesApi, RecordsApi, LinksApi):
         planner: decides what questions ask; `decider` where None. foreseer, payer: of a served model.
         turn_space: gives what encodes turns at present for a decider of scopes that has vectors of its own.
         labelers: tasks of the user's own, decided for every turn.
-        record_late: episodes get records and links when these or states are first asked for, not when they close.
+        record_late: episodes get records when these, links or states are first asked for, not when they close.
         on_close: called when the memory has been closed.
     """
 

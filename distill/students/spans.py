@@ -21,7 +21,7 @@ from intentmem.memory.types import Vector
 from ..encoding import PLAIN
 from .base import Encodings
 from .closed import UNSURE, softmax, unit
-from .spans_reading import HINTS, Passage, passages
+from .spans_reading import HINTS, Passage, before_of, passages
 
 BEGIN, INSIDE, OUTSIDE = range(3)
 Floats = NDArray[np.float64]
@@ -40,8 +40,7 @@ class SpansStudent:
         options: `properties`, the names it knows, and `wider`, those it was not trained on; `scale` of cosines;
             `margin` that a wider name has to be ahead by; `outside`, added to the score of outside; `yields`, how far
             behind the first name another may be for a rule to decide for it; `naming`, the probability below which a
-            rule decides
-            whatever it says; `limit`, tokens of a window.
+            rule decides whatever it says; `limit`, tokens of a window.
 
     Raises:
         InputError: arrays that do not fit one another, or no property.
@@ -89,9 +88,8 @@ class SpansStudent:
         texts, before = [], []
         for item in items:
             self.task.render(item)  # for its checks
-            near = item.fields.get("before", ())
             texts.append(str(item.fields["text"]))
-            before.append([near] if isinstance(near, str) else list(near))
+            before.append(before_of(item.fields))
         return [
             self.decision(item, spans) for item, spans in zip(items, self.read(texts, before, encodings), strict=True)
         ]

@@ -6,7 +6,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import get_args
+from typing import Any, get_args
 from unicodedata import combining
 
 import numpy as np
@@ -58,6 +58,12 @@ class Passage:
     windows: tuple[Window, ...]
     hints: Vector
     topic: Vector
+
+
+def before_of(fields: Mapping[str, object]) -> list[str]:
+    """What an item of `record_spans` says was said before its text, oldest first."""
+    near: Any = fields.get("before", ())
+    return [near] if isinstance(near, str) else list(near)
 
 
 def passages(base: Backbone, texts: Sequence[str], before: Sequence[Sequence[str]], limit: int) -> list[Passage]:

@@ -19,7 +19,7 @@ from ..encoding import PLAIN, AdaptedEncoder
 from ..gold.spans import spans_of, wider_properties
 from ..splits import split_traces
 from ..students.spans import BEGIN, INSIDE, OUTSIDE
-from ..students.spans_reading import HINTS, Passage, Window, passages
+from ..students.spans_reading import HINTS, Passage, Window, before_of, passages
 from ..traces import Trace, belongs
 from .adapting import AdaptingEncoder
 from .batching import bucketed, shape_for
@@ -212,19 +212,13 @@ class SpansRecipe:
 def read_examples(base: Backbone, traces: Sequence[Trace], limit: int) -> list[tuple[Trace, list[Example]]]:
     """Each trace with the windows of its text."""
     texts = [str(trace.fields["text"]) for trace in traces]
-    found = passages(base, texts, [before_of(trace) for trace in traces], limit)
+    found = passages(base, texts, [before_of(trace.fields) for trace in traces], limit)
     return [(trace, list(examples(one, spans_of(trace)))) for trace, one in zip(traces, found, strict=True)]
 
 
 def plainly_pooled(base: Backbone, texts: Sequence[str]) -> Vector:
     """(N, D) of texts as the base alone pools them, as students see the names of properties."""
     return np.stack([one.pooled for one in AdaptedEncoder(base, ()).encode(texts, [PLAIN])[PLAIN]])
-
-
-def before_of(trace: Trace) -> list[str]:
-    """What was said before a trace's text, oldest first."""
-    near = trace.fields.get("before", ())
-    return [near] if isinstance(near, str) else list(near)
 
 
 def _places(made: Sequence[Example], of: Any, device: Any) -> tuple[Any, Any, Any]:

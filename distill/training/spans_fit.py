@@ -15,7 +15,7 @@ from ..evaluation.spans import grounded, measure, read_with, turn_id
 from ..judging import compare
 from ..students.base import Encodings
 from ..students.spans import SpansStudent
-from ..students.spans_reading import Passage
+from ..students.spans_reading import Passage, before_of
 from ..traces import Trace
 from .loop import Curve
 from .outcome import Trained
@@ -74,8 +74,7 @@ def finished(
 
 def _encoded(student: SpansStudent, traces: Sequence[Trace], encodings: Encodings) -> Encoded:
     texts = [str(trace.fields["text"]) for trace in traces]
-    near = [trace.fields.get("before", ()) for trace in traces]
-    return list(student.encoded(texts, [[one] if isinstance(one, str) else list(one) for one in near], encodings))
+    return list(student.encoded(texts, [before_of(trace.fields) for trace in traces], encodings))
 
 
 class _Ready:

@@ -6,7 +6,6 @@ requirement is covered where one turn, with what opened its run and was said aro
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -17,7 +16,7 @@ from ..store.lexical import query_terms
 from ..write.mentions import find_mentions
 from ..write.slots import find_slots
 from .columns import Floats, Ints
-from .threads import threads_of
+from .threads import Threads
 from .words import Pool, PostingCache, frequencies, rarity, spread
 
 Verdict = Literal["covered", "partial", "missing"]
@@ -82,7 +81,7 @@ class Coverage:
         return "covered" if reached >= COVERED else "partial" if reached >= PARTIAL else "missing"
 
 
-def coverage(need: Need, pool: Pool, cache: PostingCache) -> Coverage:
+def coverage(need: Need, pool: Pool, threads: Threads, cache: PostingCache) -> Coverage:
     """How far each turn says a requirement, in its own words, those around it or those that opened its run.
 
     A word that nothing here says is left out: no turn could cover it.
@@ -90,15 +89,13 @@ def coverage(need: Need, pool: Pool, cache: PostingCache) -> Coverage:
     if not need.terms or not len(pool):
         return Coverage(need, np.zeros(len(pool), np.float32))
     text, meta = frequencies(pool, list(need.terms), cache)
-    threads = threads_of(pool)
     said: NDArray[np.bool_] = (spread(pool, text) + meta + text[:, threads.opening][:, threads.run]) > 0
-    idf = rarity((text + meta), pool.eligible)
+    idf = rarity(text + meta, pool.eligible)
     total = float(idf.sum())
     share = (idf @ said) / total if total else np.zeros(len(pool))
     return Coverage(need, np.asarray(np.where(pool.eligible, share, 0.0), np.float32))
 
 
-def bridged(need: Need, names: Sequence[str]) -> Need:
-    """A requirement with the things that an earlier answer named in place of how the question described them."""
-    extra = " ".join(names)
-    return replace(need, text=f"{extra} {need.text}", terms=tuple(dict.fromkeys((*query_terms(extra), *need.terms))))
+def bridged(need: Need, name: str) -> Need:
+    """A requirement with the thing that an earlier answer named beside how the question described it."""
+    return replace(need, text=f"{name} {need.text}", terms=tuple(dict.fromkeys((*query_terms(name), *need.terms))))

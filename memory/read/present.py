@@ -150,10 +150,10 @@ class Presenter:
         kept = [(turn, reason) for turn, reason in kept if turn.id not in old]
         return [turn for turn, _ in kept], [reason for _, reason in kept]
 
-    def _superseded(self, request: SearchRequest, ranked: Ranked, turns: list[Turn]) -> dict[str, str]:
-        """Turns to leave out, by what they say no longer holds; none where history is asked for."""
+    def _superseded(self, request: SearchRequest, ranked: Ranked, turns: list[Turn]) -> set[str]:
+        """Ids of turns to leave out, by what they say no longer holds; none where history is asked for."""
         history = wants_history(ranked.plan) if request.history is None else request.history
-        return {} if history or not request.parts.states else superseded(self._store, request.namespace, turns)
+        return set() if history or not request.parts.states else superseded(self._store, request.namespace, turns)
 
     def _headings(self, namespace: int) -> Any:
         scopes = self._store.labels.scope_names(namespace)

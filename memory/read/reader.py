@@ -32,8 +32,8 @@ class Reader:
         ranked = self._searcher.rank(request)
         if request.recipe is not Recipe.FUSED or not request.parts.rounds or ranked.evidence is None:
             return ranked
-        pool = ranked.evidence.pool
-        coverages = [coverage(need, pool, self._searcher.postings) for need in needs_of(request.query)]
+        pool, threads = ranked.evidence.pool, ranked.evidence.threads
+        coverages = [coverage(need, pool, threads, self._searcher.postings) for need in needs_of(request.query)]
         reading = read(
             ranked.places,
             coverages,

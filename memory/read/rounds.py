@@ -128,7 +128,7 @@ def _probes(coverages: Sequence[Coverage], held: Ints, names: Names, bridge: boo
         best = held[np.argsort(-coverage.said[held], kind="stable")[:_BRIDGES]]
         found = [name for name in names(best) if fold(name) not in asked]
         for name in found[:_BRIDGES]:
-            yield bridged(coverage.need, [name])
+            yield bridged(coverage.need, name)
     yield LINKED
 
 

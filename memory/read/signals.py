@@ -18,7 +18,18 @@ from .columns import NO_SCOPE, Floats, Ints
 from .parts import ALL_PARTS, Parts
 from .plan import Plan, facet_weights
 from .threads import Threads, interleaving, meaning_signals, threads_of, word_signals
-from .words import Pool, PostingCache, frequencies, rarity, saturated, spread
+from .words import Pool, PostingCache, documents, frequencies, rarity, saturated, spread
+
+OF_SCOPES = (
+    "scope",
+    "scope_words",
+    "run_words",
+    "scope_opening",
+    "run_opening",
+    "scope_opening_dense",
+    "run_opening_dense",
+)
+"""Those that need to know which turns serve one goal."""
 
 SIGNALS = (
     "lexical",
@@ -31,13 +42,7 @@ SIGNALS = (
     "session_best",
     "session_kin",
     "turn_kin",
-    "scope",
-    "scope_words",
-    "run_words",
-    "scope_opening",
-    "run_opening",
-    "scope_opening_dense",
-    "run_opening_dense",
+    *OF_SCOPES,
     "labels",
     "speaker",
     "statement",
@@ -47,17 +52,6 @@ SIGNALS = (
     "time",
 )
 """Names of the signals that `fused` weighs."""
-
-OF_SCOPES = (
-    "scope",
-    "scope_words",
-    "run_words",
-    "scope_opening",
-    "run_opening",
-    "scope_opening_dense",
-    "run_opening_dense",
-)
-"""Those that need to know which turns serve one goal."""
 
 _OF_WORDS = (
     *("lexical", "lexical_around", "entity", "session_lexical"),
@@ -73,14 +67,19 @@ _SURE = 1.5
 class Evidence:
     """Signals of a pool for one question, raw, (P,) each; `vectors` (P, D) are the turns' own.
 
-    question_words: content words of the question. interleaving: how much goals alternate here, in [0, 1].
+    threads: the runs of the pool. question_words: content words of the question.
     """
 
     pool: Pool
     vectors: Vector
     raw: Mapping[str, Floats]
+    threads: Threads
     question_words: int
-    interleaving: float
+
+    @property
+    def interleaving(self) -> float:
+        """How much goals alternate here, in [0, 1]."""
+        return interleaving(self.pool, self.threads)
 
     def standardised(self, name: str) -> Floats:
         """One signal with mean 0 and deviation 1 over the eligible turns; 0 where it does not vary."""
@@ -114,7 +113,7 @@ def gather(
     raw |= _facets(pool, plan, now)
     if not parts.scope:
         raw |= dict.fromkeys(OF_SCOPES, np.zeros(len(pool), np.float32))
-    return Evidence(pool, vectors, raw, len(plan.terms), interleaving(pool, threads))
+    return Evidence(pool, vectors, raw, threads, len(plan.terms))
 
 
 def standardise(values: Floats, eligible: NDArray[np.bool_]) -> Floats:
@@ -145,16 +144,8 @@ def _words(pool: Pool, threads: Threads, plan: Plan, cache: PostingCache, ground
 
 def _session_words(pool: Pool, text: Floats, length: Floats) -> Floats:
     """BM25 of a turn's whole sitting as one document, over the eligible turns."""
-    session, n = pool.session, pool.sessions
-    size = np.bincount(session, np.where(pool.eligible, length, 0.0), n).astype(np.float32)
-    whole = np.zeros((len(text), n), np.float32)
-    for at, row in enumerate(text):
-        held = np.flatnonzero(row * pool.eligible)
-        whole[at] = np.bincount(session[held], row[held], n)
-    real = size > 0
-    scores = np.zeros(n, np.float32)
-    scores[real] = rarity(whole, real) @ saturated(whole[:, real], size[real])
-    return scores[session]
+    kept = pool.eligible
+    return documents(pool.session, pool.sessions, text * kept, np.where(kept, length, np.float32(0)))[pool.session]
 
 
 def _meaning(pool: Pool, query: Vector, vectors: Vector, embedded: NDArray[np.bool_]) -> dict[str, Floats]:

@@ -10,10 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .columns import NO_SCOPE, Floats, Ints
-from .words import Pool, rarity, saturated
+from .words import Pool, documents, rarity, saturated
 
 _MANY_RUNS = 32.0
 """Runs a sitting from which on goals are taken to be fully interleaved."""
@@ -71,12 +70,12 @@ def word_signals(pool: Pool, threads: Threads, text: Floats) -> dict[str, Floats
     """
     length = pool.columns.length[pool.positions]
     by_turn = threads.by_turn
-    opened = text[:, threads.opening]
+    opened, runs = text[:, threads.opening], len(threads.opening)
     return {
-        "scope_words": _summed(by_turn, threads.scopes, text, length)[by_turn],
-        "run_words": _summed(threads.run, len(threads.opening), text, length)[threads.run],
+        "scope_words": documents(by_turn, threads.scopes, text, length)[by_turn],
+        "run_words": documents(threads.run, runs, text, length)[threads.run],
         "scope_opening": _taken_up(threads, opened)[by_turn],
-        "run_opening": _as_documents(opened, length[threads.opening])[threads.run],
+        "run_opening": (rarity(opened, np.ones(runs, bool)) @ saturated(opened, length[threads.opening]))[threads.run],
     }
 
 
@@ -99,20 +98,3 @@ def meaning_signals(threads: Threads, cosine: Floats) -> dict[str, Floats]:
     best = np.full(threads.scopes, -np.inf, np.float32)
     np.maximum.at(best, threads.scope, opened)
     return {"scope_opening_dense": best[threads.by_turn], "run_opening_dense": opened[threads.run]}
-
-
-def _summed(group: Ints, groups: int, text: Floats, length: Floats) -> Floats:
-    size = np.bincount(group, length, groups).astype(np.float32)
-    whole = np.zeros((len(text), groups), np.float32)
-    for at, row in enumerate(text):
-        held = np.flatnonzero(row)
-        whole[at] = np.bincount(group[held], row[held], groups)
-    real = size > 0
-    scores = np.zeros(groups, np.float32)
-    scores[real] = _as_documents(whole[:, real], size[real])
-    return scores
-
-
-def _as_documents(frequency: Floats, length: Floats) -> Floats:
-    every: NDArray[np.bool_] = np.ones(len(length), bool)
-    return np.asarray(rarity(frequency, every) @ saturated(frequency, length), np.float32)

@@ -16,8 +16,8 @@ def wants_history(plan: Plan) -> bool:
     return max(reasoning, key=lambda name: reasoning[name]) != "point" or span["all_matching"] > span["one"]
 
 
-def superseded(store: Store, namespace: int, turns: Sequence[Turn]) -> dict[str, str]:
-    """Ids of turns that only say what others among them have replaced, each with the id of its replacement.
+def superseded(store: Store, namespace: int, turns: Sequence[Turn]) -> set[str]:
+    """Ids of turns that only say what others among them have replaced.
 
     A turn stays where one of its claims holds still, or where what holds now is said by no turn here: nothing is hidden
     without its successor in sight.
@@ -25,15 +25,15 @@ def superseded(store: Store, namespace: int, turns: Sequence[Turn]) -> dict[str,
     here = {turn.id for turn in turns}
     versions = store.states.of_turns(namespace, sorted(here))
     if not any(version.status == "superseded" for version in versions):
-        return {}
+        return set()
     after = {version.supersedes: version for version in versions if version.supersedes}
-    replaced: defaultdict[str, list[str | None]] = defaultdict(list)
+    replaced: defaultdict[str, list[bool]] = defaultdict(list)
     for version in versions:
         last = _latest(version, after)
         by = next((turn for turn in last.evidence if turn in here), None) if last is not version else None
         for turn in version.evidence:
-            replaced[turn].append(by if by != turn else None)
-    return {turn: found[-1] for turn, found in replaced.items() if turn in here and found[-1] and all(found)}
+            replaced[turn].append(by not in (None, turn))
+    return {turn for turn, found in replaced.items() if turn in here and all(found)}
 
 
 def _latest(version: State, after: dict[str, State]) -> State:

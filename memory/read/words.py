@@ -147,6 +147,23 @@ def rarity(frequency: Floats, eligible: NDArray[np.bool_]) -> Floats:
     return np.where(holds > 0, idf, 0.0).astype(np.float32)
 
 
+def documents(group: Ints, groups: int, frequency: Floats, length: Floats) -> Floats:
+    """BM25 of each of `groups` groups of turns as one document, (G,); 0 for one without words.
+
+    Args:
+        group: (P,) code of each turn's group. frequency: (T, P) of the terms. length: (P,) of the turns.
+    """
+    size = np.bincount(group, length, groups).astype(np.float32)
+    whole = np.zeros((len(frequency), groups), np.float32)
+    for at, row in enumerate(frequency):
+        held = np.flatnonzero(row)
+        whole[at] = np.bincount(group[held], row[held], groups)
+    real = size > 0
+    scores = np.zeros(groups, np.float32)
+    scores[real] = rarity(whole, real) @ saturated(whole[:, real], size[real])
+    return scores
+
+
 def saturated(frequency: Floats, length: Floats) -> Floats:
     """BM25's damped frequency, (T, P)."""
     if not length.size:

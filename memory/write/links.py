@@ -77,30 +77,18 @@ class Linker:
         self._store = store
         self._decider = decider
 
-    def catch_up(self, namespace: int, operation: str, tried: set[str]) -> list[str]:
-        """Link every closed episode that is not yet; returns why some could not be, empty where all were.
-
-        Args:
-            namespace: ordinal.
-            operation: id of the operation that pays, "" for none.
-            tried: episodes that failed already in this run; extended.
-        """
-        reasons: list[str] = []
+    def catch_up(self, namespace: int) -> None:
+        """Link every closed episode of a namespace that is not yet; what fails is tried again the next time."""
         views = _Views(self._store, namespace)
         for episode in self._store.links.unlinked(namespace, MOST_ATTEMPTS):
-            if episode.id in tried:
-                continue
             try:
-                self._link(namespace, episode, operation, views)
+                self._link(namespace, episode, views)
             except FAILURES as error:
-                tried.add(episode.id)
-                reasons.append(f"links of {episode.id}: {type(error).__name__}: {error}")
                 _log.warning("links of %s could not be made, its turns stay searchable: %s", episode.id, error)
                 with self._store.database.write() as connection:
                     self._store.links.failed(connection, namespace, episode.id)
-        return reasons
 
-    def _link(self, namespace: int, episode: Episode, operation: str, views: _Views) -> None:
+    def _link(self, namespace: int, episode: Episode, views: _Views) -> None:
         epoch, started = self._store.namespaces.epoch(namespace), time.perf_counter()
         views.keep_to(epoch)
         mine = views.of(episode)
@@ -118,7 +106,7 @@ class Linker:
             self._store.links.linked(connection, namespace, episode.id, keys, mine.time, mine.place)
             if decided:
                 self._store.operations.charge(
-                    *(connection, namespace, operation, RELATION.name, decided[0][1].decided_by, len(decided)),
+                    *(connection, namespace, "", RELATION.name, decided[0][1].decided_by, len(decided)),
                     *(time.perf_counter() - started, sum(decision.calls for _, decision in decided)),
                 )
 

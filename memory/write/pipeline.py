@@ -143,7 +143,7 @@ class Pipeline:
         if self._store.links.unlinked(namespace, MAX_ATTEMPTS):
             paying = nullcontext() if self._payer is None else self._payer.paying(namespace, background=True)
             with self._store.working(namespace), paying:
-                self._linker.catch_up(namespace, "", set())
+                self._linker.catch_up(namespace)
 
     def close_episodes(self, namespace: int) -> int:
         """Close the episodes that are open, with summaries and records; returns how many were closed.

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -23,6 +23,9 @@ from .latency.command import latency
 from .progress import Progress
 from .report import Report
 
+if TYPE_CHECKING:
+    from intentmem.memory.memory import Memory
+
 app = typer.Typer(
     help="Measure quality, speed and size on data of your own or on public benchmarks.", no_args_is_help=True
 )
@@ -33,8 +36,22 @@ Json = Annotated[
     Path | None, typer.Option("--json", help="File for the report (JSON), replaced when the run is complete.")
 ]
 Profile = Annotated[str | None, typer.Option(help="Embedder profile; unset takes it from the settings.")]
+Budgets = Annotated[str, typer.Option(help="Token budgets, comma-separated.")]
+Depth = Annotated[int, typer.Option(help="Turns for recall at a fixed number.")]
+LimitQuestions = Annotated[int | None, typer.Option(help="Only the first so many with evidence.")]
+Samples = Annotated[int, typer.Option(help="Bootstrap resamples.")]
 Recipes = Annotated[str, typer.Option(help="Recipes, comma-separated.")]
 Seed = Annotated[int, typer.Option(help="Seed of what is drawn at random.")]
+
+
+@contextmanager
+def _empty_memory(profile: str | None) -> Iterator[Memory]:
+    """A memory in a folder that is gone afterwards."""
+    from intentmem.serving.compose import open_memory
+
+    overrides: dict[str, Any] = {} if profile is None else {"embedder": {"profile": profile}}
+    with tempfile.TemporaryDirectory(prefix="intentmem-bench-") as folder, open_memory(folder, **overrides) as memory:
+        yield memory
 
 
 @app.command()
@@ -43,16 +60,14 @@ def quality(
     data: Annotated[Path, typer.Option(help="The published file, or a folder of them.")],
     json: Json = None,
     recipes: Recipes = "dense,lexical,stitch,fused",
-    budgets: Annotated[str, typer.Option(help="Token budgets, comma-separated.")] = "1024,4096",
-    k: Annotated[int, typer.Option(help="Turns for recall at a fixed number.")] = 10,
+    budgets: Budgets = "1024,4096",
+    k: Depth = 10,
     profile: Profile = None,
-    limit_questions: Annotated[int | None, typer.Option(help="Only the first so many with evidence.")] = None,
-    samples: Annotated[int, typer.Option(help="Bootstrap resamples.")] = 1000,
+    limit_questions: LimitQuestions = None,
+    samples: Samples = 1000,
     seed: Seed = 0,
 ) -> None:
     """Share of the evidence that searches return, against baselines computed in the same run."""
-    from intentmem.serving.compose import open_memory
-
     from .quality import QualityPlan, run
 
     def measure(progress: Progress) -> Report:
@@ -66,11 +81,7 @@ def quality(
             samples=samples,
             seed=seed,
         )
-        overrides: dict[str, Any] = {} if profile is None else {"embedder": {"profile": profile}}
-        with (
-            tempfile.TemporaryDirectory(prefix="intentmem-bench-") as folder,
-            open_memory(folder, **overrides) as memory,
-        ):
+        with _empty_memory(profile) as memory:
             return run(plan, memory, command_line(), progress)
 
     finish(measure, json)
@@ -107,16 +118,14 @@ def ablation(
     report: Annotated[Path | None, typer.Option("--report", help="File for the tables (Markdown).")] = None,
     parts: Annotated[str, typer.Option(help="Parts to switch off, one at a time, comma-separated.")] = ",".join(PARTS),
     recipe: Annotated[str, typer.Option(help="Recipe of all searches.")] = "fused",
-    budgets: Annotated[str, typer.Option(help="Token budgets, comma-separated.")] = "1024,4096",
-    k: Annotated[int, typer.Option(help="Turns for recall at a fixed number.")] = 10,
+    budgets: Budgets = "1024,4096",
+    k: Depth = 10,
     profile: Profile = None,
-    limit_questions: Annotated[int | None, typer.Option(help="Only the first so many with evidence.")] = None,
-    samples: Annotated[int, typer.Option(help="Bootstrap resamples.")] = 1000,
+    limit_questions: LimitQuestions = None,
+    samples: Samples = 1000,
     seed: Seed = 0,
 ) -> None:
     """What each part of the read path is worth: the quality benchmark without one part at a time."""
-    from intentmem.serving.compose import open_memory
-
     from .ablation import AblationPlan, run
     from .report import write_whole
     from .tables import ablation_tables, markdown, notes
@@ -133,11 +142,7 @@ def ablation(
             seed=seed,
             parts=names(parts, "parts"),
         )
-        overrides: dict[str, Any] = {} if profile is None else {"embedder": {"profile": profile}}
-        with (
-            tempfile.TemporaryDirectory(prefix="intentmem-bench-") as folder,
-            open_memory(folder, **overrides) as memory,
-        ):
+        with _empty_memory(profile) as memory:
             found = run(plan, memory, command_line(), progress)
         if report is not None:
             write_whole(report, markdown(ablation_tables(found), notes(found)), "report")

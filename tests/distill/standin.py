@@ -24,6 +24,18 @@ from intentmem.memory.tasks import Decision, Field, Group, Item, Option, Space, 
 from intentmem.memory.types import Vector
 
 WORDS = [f"w{number}" for number in range(60)]
+DECLARED = """
+name = "mood"
+question = "How does the turn sound?"
+[[fields]]
+name = "turn"
+description = "The turn."
+[labels]
+warm = "w0 w1 w2"
+cold = "w20 w21 w22"
+flat = "w40 w41 w42"
+"""
+"""A task of one's own as its file declares it."""
 MOOD = Task(
     name="mood",
     question="How does the turn sound?",

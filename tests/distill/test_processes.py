@@ -21,19 +21,7 @@ from intentmem.distill.training import run
 from intentmem.distill.training.processes import own_part
 from intentmem.distill.training.run import TrainPlan
 
-from .standin import mood_traces
-
-DECLARED = """
-name = "mood"
-question = "How does the turn sound?"
-[[fields]]
-name = "turn"
-description = "The turn."
-[labels]
-warm = "w0 w1 w2"
-cold = "w20 w21 w22"
-flat = "w40 w41 w42"
-"""
+from .standin import DECLARED, mood_traces
 
 
 @pytest.mark.parametrize(("count", "world"), [(0, 2), (1, 2), (5, 2), (6, 2), (7, 3), (2, 4)])

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from distill.standin import MOOD, MoodStudent, mood_traces
+from distill.standin import DECLARED, MOOD, MoodStudent, mood_traces
 
 from distill import standin
 from intentmem.distill import artifacts
@@ -22,17 +22,6 @@ from intentmem.memory.tasks import Task
 from intentmem.serving.cli import main
 
 pytestmark = pytest.mark.usefixtures("mood_family")
-DECLARED = """
-name = "mood"
-question = "How does the turn sound?"
-[[fields]]
-name = "turn"
-description = "The turn."
-[labels]
-warm = "w0 w1 w2"
-cold = "w20 w21 w22"
-flat = "w40 w41 w42"
-"""
 
 
 @pytest.fixture

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
-
-from intentmem.memory.types import NewTurn, Role
 
 from ..schemas import Question, Trajectory
 from .asking import Asker
-from .kinds import SetSplit, load_kind
-from .simulate import Simulation
-
-_SIDES = ("user", "assistant")
+from .kinds import SetSplit
+from .talk import new_turn, talk, undated_world
 
 
 def examined(kind: str, seed: int, split: SetSplit, turns: int, questions: int) -> tuple[Trajectory, list[Question]]:
@@ -27,13 +22,8 @@ def examined(kind: str, seed: int, split: SetSplit, turns: int, questions: int) 
     Raises:
         InputError: there is no such kind.
     """
-    world = Simulation(replace(load_kind(kind), stamps=False), f"examined {seed}", split, several_groups=seed % 2 == 1)
-    made: list[NewTurn] = []
-    while len(made) < turns:
-        for turn in world.segment():
-            role: Role = "assistant" if turn.role == "assistant" else "user"
-            speaker = None if turn.role in _SIDES else turn.role
-            made.append(NewTurn(role, turn.content, speaker, source_id=turn.id))
+    world = undated_world(kind, f"examined {seed}", split, several_groups=seed % 2 == 1)
+    made = tuple(map(new_turn, talk(world, turns)))
     name = f"{kind}-{split}-examined-{seed}"
     asker = Asker(world, split, random.Random(f"examined {kind} {seed} {split}"), None)
     asked = [
@@ -50,4 +40,4 @@ def examined(kind: str, seed: int, split: SetSplit, turns: int, questions: int) 
         )
         for number, one in enumerate(asker.questions(questions))
     ]
-    return Trajectory(name, tuple(made), split), asked
+    return Trajectory(name, made, split), asked
