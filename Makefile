@@ -15,7 +15,9 @@ export TOKENIZERS_PARALLELISM := false
 demo: $(VENV)/.installed
 	$(BIN)/intentmem demo
 
-test: $(VENV)/.dev lint types
+# The tests with a real server have the machine to themselves: they come first, and the closing line is that of all others.
+test: $(VENV)/.dev lint types vllm-env
+	$(BIN)/python -m pytest -q -m vllm tests/serving_llm
 	$(BIN)/python -m pytest -q -n 2
 
 test-fast: $(VENV)/.dev
