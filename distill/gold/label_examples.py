@@ -22,7 +22,7 @@ from ..traces import GOLD, LabelSet, Trace
 TEACHER = f"{GOLD}examples"
 _ASSISTANT = "> "
 _KEPT_BACK = 0.08
-_COPIES = 6
+_COPIES = 4
 """How often each turn to train on is asked: alone at first, then after others drawn at random."""
 _ALONE = 2
 _MOST_BEFORE = 4

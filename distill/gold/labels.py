@@ -7,8 +7,8 @@ labels that occur in the corpus are offered, with what its schema says of them.
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from intentmem.memory.errors import InputError
@@ -37,6 +37,8 @@ _KEPT_BACK = 0.1
 """Share of the training dialogues whose services are kept back whole, to choose and calibrate on labels never seen."""
 _BESIDE = 0.08
 """Share of the other training dialogues that are kept back beside them."""
+A_SERVICE = 60
+"""Dialogues of each service to learn from, where there are so many: more of the same services bring little."""
 SGD_TRAINING = frozenset(
     f"{name}_{number}"
     for name, numbers in {
@@ -56,8 +58,9 @@ def label_traces(
 
     To train on SGD, each is asked once more in the words of the seed vocabulary, of teacher `gold:sgd-seeds`, and
     examples of ordinary talk are added, of teacher `gold:examples`, as the vocabulary in service is general. Of the
-    training part, whole services and some other dialogues are kept back for choosing and calibrating, half each; all
-    other parts are `test`. A dialogue that stands there too is left out of training.
+    training part, whole services and some other dialogues are kept back for choosing and calibrating, half each, and
+    of the rest no more dialogues a service than `A_SERVICE` are learnt from; all other parts are `test`. A dialogue
+    that stands there too is left out of training.
 
     Args:
         corpus: as loaded.
@@ -70,7 +73,11 @@ def label_traces(
     """
     if not evaluation:
         corpus.for_training()
-    split_of, kept_back = service_splits(corpus, seed)
+    split_of, kept_back = _splits(corpus, seed)
+    if not evaluation:
+        learnt = [one for one in corpus.trajectories if split_of.get(one.id) == "train"]
+        for name in {one.id for one in learnt} - {one.id for one in balanced(learnt, seed)}:
+            del split_of[name]
     wanted = [task for task in (EVENT, ENTITY_TYPES) if task.name in tasks]
     options = {task.name: _options(corpus, task.name) for task in wanted}
     seeds = None if evaluation or corpus.name != "sgd" else {task.name: seed_options(task.name) for task in wanted}
@@ -133,7 +140,7 @@ def _rendered(turn: NewTurn) -> str:
     return f"{turn.speaker or turn.role}: {turn.text}"
 
 
-def service_splits(corpus: Corpus, seed: int) -> tuple[dict[str, str], set[str]]:
+def _splits(corpus: Corpus, seed: int) -> tuple[dict[str, str], set[str]]:
     """The split of each trajectory by id, none of training dialogues that stand elsewhere too; services kept back."""
     learnt = [trajectory for trajectory in corpus.trajectories if trajectory.split == "train"]
     found = {trajectory.id: HELD_OUT for trajectory in corpus.trajectories if trajectory.split != "train"}
@@ -165,6 +172,17 @@ def _kept_back(services: dict[str, frozenset[str]], seed: int) -> set[str]:
 
 def _services(trajectory: Trajectory) -> frozenset[str]:
     return frozenset(event.service for gold in trajectory.gold.values() for event in gold.events)
+
+
+def balanced(trajectories: Sequence[Trajectory], seed: int) -> list[Trajectory]:
+    """Dialogues drawn until each service has `A_SERVICE` or all of its own; one of several services may bring more."""
+    found, counts = [], Counter[str]()
+    for trajectory in sorted(trajectories, key=lambda one: draw(f"taken {one.id}", seed)):
+        services = _services(trajectory)
+        if any(counts[name] < A_SERVICE for name in services):
+            counts.update(services)
+            found.append(trajectory)
+    return found
 
 
 def draw(name: str, seed: int) -> float:

@@ -13,6 +13,7 @@ from intentmem.memory.errors import InputError, MissingExtraError
 
 from ..backbone import Backbone
 from ..encoding import MAX_TOKENS, Adapter, layer_stack, mean_over, padded
+from .processes import accelerator
 
 if TYPE_CHECKING:
     import torch
@@ -41,7 +42,7 @@ class AdaptingEncoder:
 
     Raises:
         InputError: the base is not a stack of encoder layers, or has fewer than are to be adapted.
-        MissingExtraError: peft is absent.
+        MissingExtraError: peft or accelerate is absent.
     """
 
     def __init__(self, base: Backbone, shape: LoraShape, seed: int) -> None:
@@ -64,7 +65,8 @@ class AdaptingEncoder:
             lora_dropout=shape.dropout,
             target_modules=rf"encoder\.layer\.(?:{numbers})\..*\b(?:{'|'.join(shape.targets)})",
         )
-        self.module: nn.Module = get_peft_model(copy.deepcopy(base.module).float(), config)
+        module: nn.Module = get_peft_model(copy.deepcopy(base.module).float(), config)
+        self.module = module.to(accelerator().device)
 
     def token_ids(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of each text, special ones included, cut at the adapter's limit."""

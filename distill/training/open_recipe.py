@@ -134,7 +134,7 @@ class OpenRecipe:
         for name, rows in chosen.items():
             fresh = encoded.vectors[[encoded.rows[text] for text in wordings[name]]]
             self._banks[name][rows] = fresh.detach()
-            labels = self._banks[name].clone().index_copy(0, torch.tensor(rows), fresh)
+            labels = self._banks[name].clone().index_copy(0, torch.tensor(rows, device=fresh.device), fresh)
             total = total + self._loss_of(name, by_task[name], encoded, labels)
         return total
 
@@ -146,13 +146,13 @@ class OpenRecipe:
         wanted = torch.zeros_like(found)
         for row, example in zip(wanted, examples, strict=True):
             row[list(example.positives)] = 1.0
-        offered = self._offers[name][[example.offered for example in examples]]
+        offered = self._offers[name][[example.offered for example in examples]].to(found.device)
         losses = torch.nn.functional.binary_cross_entropy_with_logits(found, wanted, reduction="none")
         each = (losses * offered).sum() / len(examples)
         shares = found.masked_fill(~offered, -1e9).log_softmax(dim=1)
         counts = wanted.sum(dim=1)
-        told = counts > 0
-        best = -((shares * wanted).sum(dim=1)[told] / counts[told]).sum() / max(1, int(told.sum()))
+        told = (counts > 0).sum().clamp(min=1)
+        best = -((shares * wanted).sum(dim=1) / counts.clamp(min=1)).sum() / told
         return best + _EACH[one.kind] * each
 
     def _chosen(self, name: str, examples: Sequence[Example]) -> list[int]:
@@ -186,8 +186,9 @@ class OpenRecipe:
                 foreign = noise and self._rng.random() < _FOREIGN
                 before[row, lag] = self._rng.choice(rows) if foreign else encoded.rows[text]
                 known[row, lag] = True
-        sides = torch.tensor([reading.side for reading in readings])
-        return Side(encoded.vectors[list(rows)], encoded.vectors[before], torch.from_numpy(known), sides)
+        device = encoded.vectors.device
+        sides = torch.tensor([reading.side for reading in readings], device=device)
+        return Side(encoded.vectors[list(rows)], encoded.vectors[before], torch.from_numpy(known).to(device), sides)
 
     def _encode(self, texts: Sequence[str]) -> _Encoded:
         import torch
@@ -215,7 +216,7 @@ class OpenRecipe:
     def _metric(self, name: str, examples: Sequence[Example], labels: torch.Tensor) -> float:
         encoded = self._encode(_texts([example.reading for example in examples]))
         found = self._scores(name, [example.reading for example in examples], encoded, labels)
-        offered = self._offers[name][[example.offered for example in examples]]
+        offered = self._offers[name][[example.offered for example in examples]].to(found.device)
         scores = found.masked_fill(~offered, -1e9).detach().cpu().numpy()
         if self.lessons[name].kind == ONE:
             hits = [bool(int(row.argmax()) in e.positives) for row, e in zip(scores, examples, strict=True)]

@@ -88,11 +88,9 @@ class PairRecipe(ClosedFrame):
         shared = (seconds @ seconds.T > 0.999).float() @ useful.float().T > 0
         scores = scores.masked_fill(shared.T & ~useful, -1e4)
         shares = useful * gains[None]
-        kept = useful.any(dim=1)
-        if not bool(kept.any()):
-            return scores.sum() * 0
-        goal = shares[kept] / shares[kept].sum(dim=1, keepdim=True)
-        return -(goal * scores[kept].log_softmax(dim=1)).sum(dim=1).mean()
+        goal = shares / shares.sum(dim=1, keepdim=True).clamp(min=1e-9)
+        kept = useful.any(dim=1).sum().clamp(min=1)
+        return -(goal * scores.log_softmax(dim=1)).sum() / kept
 
     def evaluate(self) -> dict[str, float]:
         """`score`: NDCG of the dev pairs, ranked by graded probability."""

@@ -103,7 +103,7 @@ class ScopeRecipe:
 
         x = functional.normalize(self.trunk.pooled(batch.texts), dim=1)
         keys = self._keys(x, batch)
-        target = torch.from_numpy(batch.target)
+        target = torch.from_numpy(batch.target).to(x.device)
         loss = functional.cross_entropy(self._logits(x, keys, batch), target)
         contrast = self._contrast(x, keys, batch)
         return loss + _CONTRAST * contrast
@@ -118,7 +118,7 @@ class ScopeRecipe:
         for window in self._dev_windows:
             x = functional.normalize(self.trunk.pooled(window.texts), dim=1)
             logits = self._logits(x, self._keys(x, window), window)
-            target = torch.from_numpy(window.target)
+            target = torch.from_numpy(window.target).to(x.device)
             losses[window.source] += functional.cross_entropy(logits, target, reduction="none").tolist()
             hits[window.source] += (logits.argmax(dim=1) == target).tolist()
         found = {f"surprise {source}": float(np.mean(values)) for source, values in losses.items()}
@@ -153,7 +153,7 @@ class ScopeRecipe:
         module: Any = self.matcher
         scores = keys @ x.T  # (M, Q, n)
         by_map = dict(zip(MAPS, scores, strict=True))
-        centroids = torch.nn.functional.normalize(torch.from_numpy(window.centroid) @ x, dim=2)  # (Q, K, D)
+        centroids = torch.nn.functional.normalize(torch.from_numpy(window.centroid).to(x) @ x, dim=2)  # (Q, K, D)
         total = torch.einsum("qd,qkd->qk", keys[MAPS.index("topic")], centroids) / 2
         total = total + _at(by_map["topic"], window.recent).amax(dim=2).clamp(min=-50) / 2
         for name, places in (
@@ -161,15 +161,15 @@ class ScopeRecipe:
             ("user", window.last_user),
             ("opening", window.opening),
         ):
-            total = total + _at(by_map[name], places).clamp(min=-50) * torch.from_numpy(places >= 0)
-        numbers, turn = torch.from_numpy(window.numbers), torch.from_numpy(window.turn)
+            total = total + _at(by_map[name], places).clamp(min=-50) * torch.from_numpy(places >= 0).to(x.device)
+        numbers, turn = (torch.from_numpy(part).to(x) for part in (window.numbers, window.turn))
         previous = numbers[:, :, BOOK.index("previous")]
         peers = 1 - turn[:, :1]
         queries = x[window.query.tolist()]
         latest = _at(by_map["peer"], window.query[:, None] - 1)
         total = total + previous * ((queries @ module.stay)[:, None] + peers * (latest + module.numbers[-1]))
         total = total + numbers @ module.numbers[: len(BOOK)]
-        total = total.masked_fill(~torch.from_numpy(window.here), _LOW)
+        total = total.masked_fill(~torch.from_numpy(window.here).to(x.device), _LOW)
         fresh = queries @ module.opens + module.fresh[0] + turn @ module.fresh[1:]
         return torch.cat([total, fresh[:, None]], dim=1)
 
@@ -186,18 +186,19 @@ class ScopeRecipe:
         known, right = known[right >= 0], right[right >= 0]
         if not len(known):
             return x.sum() * 0
-        scores = (keys[MAPS.index("assistant")] @ x.T)[torch.from_numpy(known)]  # (q, n)
+        scores = (keys[MAPS.index("assistant")] @ x.T)[known.tolist()]  # (q, n)
         own = window.centroid[known, window.target[known]] > 0  # turns of the goal
         before = np.arange(x.shape[0])[None] < window.query[known][:, None]
         allowed = before & ~own
         allowed[np.arange(len(known)), right] = True
-        return functional.cross_entropy(scores.masked_fill(~torch.from_numpy(allowed), _LOW), torch.from_numpy(right))
+        others, wanted = (torch.from_numpy(part).to(x.device) for part in (~allowed, right))
+        return functional.cross_entropy(scores.masked_fill(others, _LOW), wanted)
 
 
 def _at(scores: torch.Tensor, places: Any) -> torch.Tensor:
     """Scores (Q, n) at places (Q, ...), very low where the place is -1."""
     import torch
 
-    index = torch.from_numpy(np.asarray(places))
+    index = torch.from_numpy(np.asarray(places)).to(scores.device)
     found = torch.gather(scores, 1, index.clamp(min=0).reshape(len(scores), -1)).reshape(index.shape)
     return found.masked_fill(index < 0, _LOW)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -40,9 +41,10 @@ class FrozenTrunk:
 
         fresh = [text for text in dict.fromkeys(texts) if text not in self._states]
         ids = self._encoder.token_ids(fresh)
-        base = self._encoder.base
+        if fresh and self._bottom.device != (device := self._device):
+            self._bottom = copy.deepcopy(self._bottom).to(device)
         for batch in batches([len(one) for one in ids], _BATCH_TOKENS):
-            inputs, mask = padded([ids[row] for row in batch], base.padding, base.device)
+            inputs, mask = padded([ids[row] for row in batch], self._encoder.base.padding, self._bottom.device)
             with torch.inference_mode():
                 hidden = self._bottom(input_ids=inputs, attention_mask=mask).last_hidden_state.half().cpu()
             for row, states in zip(batch, hidden, strict=True):
@@ -85,6 +87,11 @@ class FrozenTrunk:
         module.train(training)
         return np.asarray(found, np.float32)
 
+    @property
+    def _device(self) -> torch.device:
+        """Where the adapter learns; the base stays where it was loaded."""
+        return next(self._encoder.module.parameters()).device
+
     def __len__(self) -> int:
         return len(self._states)
 
@@ -98,10 +105,9 @@ class FrozenTrunk:
     def _hidden(self, states: list[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
         import torch
 
-        device = next(self._encoder.module.parameters()).device
         longest = max(len(one) for one in states)
         hidden = torch.zeros((len(states), longest, states[0].shape[1]))
         for row, one in zip(hidden, states, strict=True):
             row[: len(one)] = one
-        _, mask = padded([[0] * len(one) for one in states], 0, device)
-        return self._top(inputs_embeds=hidden.to(device), attention_mask=mask).last_hidden_state, mask
+        _, mask = padded([[0] * len(one) for one in states], 0, self._device)
+        return self._top(inputs_embeds=hidden.to(self._device), attention_mask=mask).last_hidden_state, mask

@@ -1,8 +1,8 @@
 """What a served model costs on the write path, and how well its scopes agree with gold.
 
-The first turns of a trajectory are ingested session by session with everything decided and written by the model, then
-again by rule: the baseline. Scopes are compared with the corpus' own at user turns, where they are what the corpus
-tells: the project of a session (RealMem).
+The first turns of a trajectory are ingested, by session or in one call, with everything decided and written by the
+model, then again by rule: the baseline. Scopes are compared with the corpus' own at user turns, where they are what the
+corpus tells: the project of a session (RealMem).
 """
 
 from __future__ import annotations
@@ -46,6 +46,8 @@ class LLMPlan:
         trajectory: id of the one to take; None takes the first.
         turns: the first so many of it.
         questions: asked afterwards, of those whose evidence lies within these turns.
+        at_once: add all turns in one call, as an import does, so that calls for several sessions are in flight
+            together; else a session at a time, as they would arrive.
     """
 
     corpus: str
@@ -53,6 +55,7 @@ class LLMPlan:
     trajectory: str | None = None
     turns: int = 60
     questions: int = 0
+    at_once: bool = False
 
     def __post_init__(self) -> None:
         for name, least in (("turns", 1), ("questions", 0)):
@@ -92,7 +95,7 @@ def run(
     client = make_client(settings)
     with open_served(settings, client) as memory:
         model = client.name
-        written = ingest(memory, trajectory.id, turns, progress)
+        written = ingest(memory, trajectory.id, turns, progress, plan.at_once)
         writing = _spent(client)
         failed = _ask(plan, corpus, trajectory, memory, client, progress)
         reading = {task: usage - writing.get(task, Tally()) for task, usage in _spent(client).items()}
@@ -143,10 +146,12 @@ def chosen(corpus: Corpus, name: str | None) -> Trajectory:
     return corpus.trajectories[0] if name is None else known[name]
 
 
-def ingest(memory: Memory, namespace: str, turns: Sequence[NewTurn], progress: Progress = silent) -> Written:
-    """Add turns a session at a time, as they would arrive, and try once more what failed."""
+def ingest(
+    memory: Memory, namespace: str, turns: Sequence[NewTurn], progress: Progress = silent, at_once: bool = False
+) -> Written:
+    """Add turns a session at a time, or all in one call, and try once more what failed."""
     started, done = time.perf_counter(), 0
-    for _, part in groupby(turns, key=lambda turn: turn.session):
+    for _, part in groupby(turns, key=lambda turn: None if at_once else turn.session):
         session = list(part)
         memory.add(session, namespace=namespace)
         done += len(session)
@@ -266,6 +271,7 @@ def _configuration(plan: LLMPlan, settings: Settings, turns: int) -> dict[str, A
     return {
         "turns": turns,
         "questions": plan.questions,
+        "at_once": plan.at_once,
         "embedder": settings.embedder.profile,
         "on_bad_output": settings.decider.on_bad_output,
         **{f"llm.{name}": value for name, value in kept.items()},

@@ -9,11 +9,13 @@ import pytest
 
 from intentmem.distill import artifacts
 from intentmem.distill.backbone import Backbone
+from intentmem.distill.cascade import CascadeDecider
 from intentmem.distill.encoding import AdaptedEncoder
-from intentmem.distill.evaluation.spans import evaluate
+from intentmem.distill.evaluation.spans import _turns, evaluate
 from intentmem.distill.families import family_for, family_of
 from intentmem.distill.gold.spans import SPANS, spans_of
-from intentmem.distill.runtime import StudentDecider
+from intentmem.distill.registry import Registry
+from intentmem.distill.runtime import ServedStudents, StudentDecider
 from intentmem.distill.students.base import Encodings
 from intentmem.distill.students.spans import SpansStudent, tagged
 from intentmem.distill.students.spans_reading import passages
@@ -139,6 +141,22 @@ def test_an_artifact_comes_back_whole(
     again = student.read(texts, [[]] * 20, encodings)
     expected = decider.read_spans(texts, [[]] * 20)
     assert [[s.property for s in spans] for spans in again] == [[s.property for s in spans] for spans in expected]
+
+
+def test_the_student_that_is_in_use_reads_for_records_under_its_version(
+    tiny: Backbone, made: Trained, tmp_path: Path, mood_family: None
+) -> None:
+    items = [trace.item() for trace in said(4, seed=3)]
+    saved = artifacts.save(made, tmp_path / "record_spans", tiny, canary_items=items).folder
+    registry = Registry(tmp_path / "registry", tmp_path / "shipped")
+    served = ServedStudents(registry, lambda: tiny, BaselineDecider())
+    (turn,) = _turns([said(1)[0]])
+    assert served.span_reader.read([turn]) == [()], "nobody reads values yet"
+    version = registry.promote(saved, tiny).version
+    reader = CascadeDecider(served, None, {}).span_reader
+    assert reader is not None
+    assert len(reader.read([turn])) == 1 and reader.name == f"student:record_spans@{version}"
+    assert CascadeDecider(BaselineDecider(), None, {}).span_reader is None
 
 
 def test_figures_are_of_records_and_rules_are_measured_on_the_same_turns(decider: StudentDecider) -> None:

@@ -9,6 +9,7 @@ import pytest
 from serving_llm.stand_in import MODEL, Raw, StandIn, as_json, failure, said, scored
 from typer.testing import CliRunner
 
+from intentmem.memory.memory import Memory
 from intentmem.serving.bench.commands import app
 from intentmem.serving.bench.metrics import exact_matching, rand_index
 from intentmem.serving.bench.report import read_report
@@ -72,6 +73,28 @@ def test_a_task_is_reported_with_its_calls_tokens_and_faults(server: StandIn, pe
     report = read_report(out)
     assert report.header["benchmark"] == "llm" and report.header["model"] == f"llm:{MODEL}"
     assert server.url not in json.dumps(report.to_dict()), "an address may be private"
+
+
+def test_turns_are_added_a_session_at_a_time_or_all_in_one_call(
+    server: StandIn, persona: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.says(reply)
+    added: list[int] = []
+    plain = Memory.add
+
+    def counted(self: Memory, messages: Any, **options: Any) -> Any:
+        added.append(len(messages))
+        return plain(self, messages, **options)
+
+    monkeypatch.setattr(Memory, "add", counted)
+    options = ["--corpus", "realmem", "--data", str(persona), "--profile", "hash", "--turns", "12"]
+    for flags in ([], ["--at-once"]):
+        added.clear()
+        done = RUNNER.invoke(app, ["llm", *options, *flags, "--json", str(tmp_path / "out.json")])
+        assert done.exit_code == 0, done.output
+        served = added[: len(added) // 2] if not flags else added[:1]
+        assert sum(served) == 12 and (len(served) == 1) == bool(flags)
+    assert read_report(tmp_path / "out.json").header["configuration"]["at_once"] is True
 
 
 def test_scopes_are_compared_with_gold_at_user_turns_and_with_the_rules(
