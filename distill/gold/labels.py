@@ -80,7 +80,8 @@ def label_traces(
             del split_of[name]
     wanted = [task for task in (EVENT, ENTITY_TYPES) if task.name in tasks]
     options = {task.name: _options(corpus, task.name) for task in wanted}
-    seeds = None if evaluation or corpus.name != "sgd" else {task.name: seed_options(task.name) for task in wanted}
+    teaches = not evaluation and corpus.name == "sgd" and any(split != HELD_OUT for split in split_of.values())
+    seeds = {task.name: seed_options(task.name) for task in wanted} if teaches else None
     traces = [
         _placed(trace, split_of[trajectory.id], kept_back)
         for trajectory in corpus.trajectories

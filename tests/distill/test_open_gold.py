@@ -14,7 +14,7 @@ from intentmem.distill.evaluation.labels import evaluate, items_of, measure
 from intentmem.distill.gold import label_seeds
 from intentmem.distill.gold.label_examples import examples, options
 from intentmem.distill.gold.label_seeds import seed_options
-from intentmem.distill.gold.labels import label_traces
+from intentmem.distill.gold.labels import A_SERVICE, label_traces
 from intentmem.distill.splits import check_disjoint
 from intentmem.distill.traces import LabelSet, Trace
 from intentmem.memory.deciders import BaselineDecider
@@ -113,6 +113,19 @@ def test_whole_services_are_kept_back_and_other_parts_are_never_trained_on() -> 
     assert all(name.startswith("dev/") for name in by_split["test"])
     assert {trace.meta["group"] for trace in traces if trace.meta["domain"] == "Buses_5"} == {"unseen"}
     assert {trace.key for trace in traces} <= {trace.key for trace in label_traces(corpus(200))}
+
+
+def test_a_part_that_is_only_measured_on_brings_no_examples_to_learn_from() -> None:
+    assert {trace.meta["split"] for trace in label_traces(corpus(200).only("dev"))} == {"test"}
+
+
+def test_no_service_is_learnt_from_in_more_dialogues_than_brings_much() -> None:
+    taught = [trace for trace in label_traces(corpus(12 * A_SERVICE)) if trace.meta["split"] == "train"]
+    by_service: dict[str, set[str]] = {}
+    for trace in taught:
+        if trace.teacher != "gold:examples":
+            by_service.setdefault(trace.meta["domain"], set()).add(trace.conversation)
+    assert by_service and all(len(dialogues) == A_SERVICE for dialogues in by_service.values())
 
 
 def test_a_dialogue_that_stands_in_the_held_out_part_too_is_not_trained_on() -> None:
