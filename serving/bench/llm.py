@@ -158,11 +158,11 @@ def ingest(
         progress("write", done, len(turns))
     memory.process(namespace, retry_failed=True)
     ordinal = memory.store.namespaces.ordinal(namespace)
-    rows = {row: intent.scope for _, row, intent in memory.store.labels.intents(ordinal)}
+    rows = {row: intent.scope.id for _, row, intent in memory.store.labels.intents(ordinal)}
     stored = memory.store.turns.by_rows(ordinal, list(rows))
     failures = memory.store.operations.failures(ordinal)
     return Written(
-        {str(turn.source_id): str(rows[row]) for row, turn in stored.items()},
+        {str(turn.source_id): rows[row] for row, turn in stored.items()},
         _closed(memory, ordinal),
         sum(operation.turns for operation in failures),
         str(failures[0].error) if failures else "",

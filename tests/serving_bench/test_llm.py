@@ -108,6 +108,7 @@ def test_scopes_are_compared_with_gold_at_user_turns_and_with_the_rules(
     for subject in (f"llm:{MODEL}", "baseline: rules", "baseline: one scope"):
         assert 0 < scopes[subject, "exact"] <= 1 and -1 <= scopes[subject, "ARI"] <= 1
     assert {row.n for row in read_report(out).rows if row.group == "scopes at user turns"} == {6}
+    assert scopes[f"llm:{MODEL}", "scopes"] == 1, "the model always chose the first of them"
 
 
 def test_what_failed_is_told_and_not_scored(server: StandIn, persona: Path, tmp_path: Path) -> None:
