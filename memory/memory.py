@@ -20,7 +20,8 @@ from .errors import InputError
 from .filtering import selected_turns
 from .links_api import LinksApi
 from .options import Owner, SearchOptions, TimeLike
-from .protocols import Clock, Decider, Embedder, Foreseer, Payer, Writer
+from .protocols import Clock, Decider, Decomposer, Embedder, Foreseer, Payer, Writer
+from .read.budget import Budget
 from .read.present import Presenter
 from .read.request import SearchRequest, parse_filters, parse_recipe
 from .read.searcher import Searcher
@@ -47,7 +48,7 @@ class Memory(StatesApi, RecordsApi, LinksApi):
         strict_namespaces: a write to a namespace that does not exist raises instead of creating it.
         planner: decides what questions ask; `decider` where None. foreseer, payer: of a served model.
         turn_space: gives what encodes turns at present for a decider of scopes that has vectors of its own.
-        labelers: tasks of the user's own, decided for every turn.
+        labelers: tasks of the user's own, decided for every turn. budget: where reading one question ends.
         record_late: episodes get records when these, links or states are first asked for, not when they close.
         on_close: called when the memory has been closed.
     """
@@ -67,6 +68,7 @@ class Memory(StatesApi, RecordsApi, LinksApi):
         labelers: Sequence[Labeler] = (),
         record_late: bool = False,
         on_close: Callable[[], None] | None = None,
+        budget: Budget | None = None,
     ) -> None:
         self.store = store
         self.embedder = embedder
@@ -77,7 +79,8 @@ class Memory(StatesApi, RecordsApi, LinksApi):
         self._curation = Curation(store)
         self.states_decider = decider
         self.pipeline = Pipeline(store, embedder, decider, writer, foreseer, payer, turn_space, labelers, record_late)
-        self.searcher = Searcher(store, embedder, planner or decider, self.pipeline.lexicon)
+        splitter = writer if isinstance(writer, Decomposer) else None
+        self.searcher = Searcher(store, embedder, planner or decider, self.pipeline.lexicon, budget, splitter)
         self._presenter = Presenter(store, embedder, self.searcher)
         self._payer = payer
 
@@ -152,10 +155,7 @@ class Memory(StatesApi, RecordsApi, LinksApi):
 
     def operation(self, operation_id: str, **owner: Unpack[Owner]) -> results.OperationResult:
         """State of an acknowledged write."""
-        place = address(**owner)
-        return results.operation(
-            self.store.operations.get(self.store.namespaces.ordinal(place.namespace), operation_id)
-        )
+        return results.operation(self.store.operations.get(self._known(owner)[0], operation_id))
 
     # Reading
 

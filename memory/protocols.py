@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from .tasks import Candidates, Decision, Item, Task
 from .types import Fingerprint, Mention, Record, RecordDraft, Snippet, Turn, Vector
@@ -151,6 +151,20 @@ class Upcoming:
     events: Candidates
     entity_types: Candidates
     vector: Vector
+
+
+@runtime_checkable
+class Decomposer(Protocol):
+    """A writer that can split questions too."""
+
+    def sub_questions(self, question: str, now: datetime) -> Sequence[str]:
+        """A question as simpler ones, in order; `{1}` in one stands for the answer to the first. Itself, alone, where
+        it cannot be split.
+
+        Raises:
+            ModelError: the model failed.
+        """
+        ...
 
 
 class Foreseer(Protocol):

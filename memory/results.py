@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any, NotRequired, TypedDict
 
 from .errors import InputError, NotFoundError
+from .read.needs import Verdict
 from .store import Store
 from .store.operations import Operation
 from .types import Intent, NewTurn, Scored, Snippet, Turn
@@ -91,7 +92,12 @@ class SearchResult(TypedDict):
 
 
 class ContextResult(TypedDict):
-    """Context for a model. `text` is quoted data; `turns` are the ids in it, in its order; `tokens` as counted."""
+    """Context for a model. `text` is quoted data; `turns` are the ids in it, in its order; `tokens` as counted.
+
+    answerable: whether the words of each thing that the question asks for were found said together: "covered",
+    "partial" where some are not, "missing" where something is not said at all, or only in other words. None for recipes
+    that do not look into it.
+    """
 
     text: str
     turns: list[str]
@@ -99,6 +105,7 @@ class ContextResult(TypedDict):
     budget: int
     tokenizer: str
     truncated: bool
+    answerable: Verdict | None
     warnings: list[str]
     explain: NotRequired[dict[str, Any]]
 

@@ -85,12 +85,22 @@ class Turn:
     @property
     def named_speaker(self) -> str | None:
         """Who speaks, where that is more than a role."""
-        return None if self.speaker is None or self.speaker.casefold() in ROLES else self.speaker
+        return named(self.speaker)
 
     @property
     def passage(self) -> str:
         """What is embedded: the searchable text, after the name of its speaker where there is one."""
-        return f"{self.named_speaker}: {self.searchable_text}" if self.named_speaker else self.searchable_text
+        return spoken(self.speaker, self.searchable_text)
+
+
+def named(speaker: str | None) -> str | None:
+    """A speaker, where that is more than a role."""
+    return None if speaker is None or speaker.casefold() in ROLES else speaker
+
+
+def spoken(speaker: str | None, text: str) -> str:
+    """A text, after the name of its speaker where there is one."""
+    return f"{name}: {text}" if (name := named(speaker)) else text
 
 
 @dataclass(frozen=True, slots=True)

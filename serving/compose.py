@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from intentmem.memory.aio import AsyncMemory
     from intentmem.memory.memory import Memory
     from intentmem.memory.protocols import Decider, Embedder
+    from intentmem.memory.read.budget import Budget
     from intentmem.memory.store import Store
     from intentmem.memory.write.labelers import Labeler
 
@@ -71,6 +72,7 @@ def open_memory(path: str | Path | Settings | None = None, **overrides: Any) -> 
         labelers=_labelers(settings, embedder, decider),
         record_late=_late(settings),
         on_close=_closing(embedder),
+        budget=_budget(settings),
     )
 
 
@@ -135,6 +137,7 @@ def _served_memory(settings: Settings, store: Store, embedder: Embedder, client:
         foreseer=parts.foresight if decides or writes else None,
         payer=LedgerPayer(client, store),
         on_close=_closing(client, embedder),
+        budget=_budget(settings),
     )
 
 
@@ -192,6 +195,14 @@ def _students(settings: Settings, embedder: Embedder, required: bool) -> ServedS
     if made.artifacts or not required:
         return made if made.artifacts else None
     raise InputError("decider.kind", "student: there are none", "train some: `intentmem distill train`")
+
+
+def _budget(settings: Settings) -> Budget:
+    """Where the reading of one question ends."""
+    from intentmem.memory.read.budget import Budget
+
+    read = settings.read
+    return Budget(read.rounds, read.candidates, read.tokens, read.milliseconds, read.calls, read.reranked)
 
 
 def _late(settings: Settings) -> bool:

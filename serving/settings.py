@@ -24,6 +24,7 @@ from pydantic_settings import (
 )
 
 from intentmem.memory.errors import InputError
+from intentmem.memory.read.budget import Budget
 from intentmem.memory.read.request import Recipe
 
 from .llm.server_settings import ServerSettings
@@ -32,6 +33,7 @@ from .llm.settings import LLMSettings, RemoteEmbedderSettings
 PREFIX = "INTENTMEM_"
 CONFIG_VARIABLE = "INTENTMEM_CONFIG"
 CONFIG_NAME = "intentmem.toml"
+_READING = Budget()
 _SHORT = {"embedder": "profile", "decider": "kind", "writer": "kind"}
 """Groups that may be given as one string, and what it then names."""
 
@@ -144,11 +146,21 @@ class MemorySettings(_Group):
 
 
 class ReadSettings(_Group):
-    """Defaults of the reading commands."""
+    """Defaults of the reading commands, and where the reading of one question ends."""
 
     limit: int = Field(default=10, ge=1, le=10_000, description="results of a search")
     budget: int | None = Field(default=None, ge=1, description="tokens of a context; unset: what the question needs")
     recipe: Recipe = Field(default=Recipe.FUSED, description="recipe of a search")
+    rounds: int = Field(default=_READING.rounds, ge=1, le=32, description="rounds of a question, the first included")
+    candidates: int = Field(default=_READING.candidates, ge=1, le=1000, description="turns that all rounds look at")
+    tokens: int = Field(default=_READING.tokens, ge=1, description="tokens of these turns, estimated")
+    milliseconds: float = Field(default=_READING.milliseconds, ge=0, description="time that later rounds may begin in")
+    calls: int = Field(
+        default=_READING.calls, ge=1, description="requests to a served model for a question, its plan included"
+    )
+    reranked: int = Field(
+        default=_READING.reranked, ge=0, le=64, description="best turns that are scored for their support; 0: none"
+    )
 
 
 class Settings(BaseSettings):

@@ -37,7 +37,7 @@ _KEPT_BACK = 0.1
 """Share of the training dialogues whose services are kept back whole, to choose and calibrate on labels never seen."""
 _BESIDE = 0.08
 """Share of the other training dialogues that are kept back beside them."""
-A_SERVICE = 60
+A_SERVICE = 120
 """Dialogues of each service to learn from, where there are so many: more of the same services bring little."""
 SGD_TRAINING = frozenset(
     f"{name}_{number}"
@@ -73,7 +73,7 @@ def label_traces(
     """
     if not evaluation:
         corpus.for_training()
-    split_of, kept_back = _splits(corpus, seed)
+    split_of, kept_back = service_splits(corpus, seed)
     if not evaluation:
         learnt = [one for one in corpus.trajectories if split_of.get(one.id) == "train"]
         for name in {one.id for one in learnt} - {one.id for one in balanced(learnt, seed)}:
@@ -141,7 +141,7 @@ def _rendered(turn: NewTurn) -> str:
     return f"{turn.speaker or turn.role}: {turn.text}"
 
 
-def _splits(corpus: Corpus, seed: int) -> tuple[dict[str, str], set[str]]:
+def service_splits(corpus: Corpus, seed: int) -> tuple[dict[str, str], set[str]]:
     """The split of each trajectory by id, none of training dialogues that stand elsewhere too; services kept back."""
     learnt = [trajectory for trajectory in corpus.trajectories if trajectory.split == "train"]
     found = {trajectory.id: HELD_OUT for trajectory in corpus.trajectories if trajectory.split != "train"}

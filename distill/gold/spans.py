@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections import defaultdict
 from collections.abc import Iterator
 from importlib.resources import files
 
@@ -15,20 +14,19 @@ from intentmem.train_data.sgd_labels import words
 from ..splits import GIVEN
 from ..students.spans_reading import AROUND
 from ..traces import GOLD, LabelSet, Trace
-from .labels import DOMAIN, HELD_OUT, SEEN, SGD_TRAINING, UNSEEN, balanced, draw
+from .labels import SEEN, SGD_TRAINING, UNSEEN, draw, service_splits
 
 SPANS = "spans"
 """Key of `Trace.meta`: values as JSON, `[[start, end, property], ...]` in characters of the text."""
-_CHOSEN = {"dev": 60, "calibration": 80}
-"""Most dialogues that choose and calibrate."""
-_SHARES = {"dev": 0.06, "calibration": 0.08}
+_MOST = {"train": 1000, "dev": 60, "calibration": 80}
+"""Most dialogues of each split that are drawn to learn from: what is more brings little for its time."""
 
 
 def span_traces(corpus: Corpus, seed: int = 0, evaluation: bool = False) -> list[Trace]:
     """Every turn of a corpus with value spans, also those that give none, of teacher `gold:<corpus>`.
 
-    To train, dialogues are drawn, and each trace names its split. A turn is of the group "unseen" where a service that
-    it is about is none of those of SGD's training split.
+    To train, dialogues are drawn, and each trace names its split: some services are kept back whole. A turn is of the
+    group "unseen" where a service that it is about is not trained on.
 
     Args:
         seed: of what is kept back and drawn.
@@ -39,35 +37,21 @@ def span_traces(corpus: Corpus, seed: int = 0, evaluation: bool = False) -> list
     """
     if not evaluation:
         corpus.for_training()
+    split_of, kept_back = service_splits(corpus, seed)
     found: list[Trace] = []
     properties = {words(s.slot) for t in corpus.trajectories for gold in t.gold.values() for s in gold.spans}
     options = LabelSet(tuple(sorted(properties)), tuple(sorted(properties)))
-    parts = {HELD_OUT: list(corpus.trajectories)} if evaluation else _drawn(corpus, seed)
-    trained_on = SGD_TRAINING if corpus.name == "sgd" else None
-    for split, trajectories in parts.items():
-        for trajectory in trajectories:
-            meta = {GIVEN: split, "source": corpus.name}
-            found += _traces(trajectory, options, GOLD + corpus.name, meta, trained_on)
+    left = dict(_MOST)
+    for trajectory in sorted(corpus.trajectories, key=lambda one: draw(f"spans {one.id}", seed)):
+        split = split_of.get(trajectory.id)
+        if split is None or (not evaluation and left.get(split, 0) <= 0):
+            continue
+        if not evaluation:
+            left[split] -= 1
+        meta = {GIVEN: split, "source": corpus.name}
+        trained_on = SGD_TRAINING - kept_back if corpus.name == "sgd" else None
+        found += _traces(trajectory, options, GOLD + corpus.name, meta, trained_on)
     return found
-
-
-def _drawn(corpus: Corpus, seed: int) -> dict[str, list[Trajectory]]:
-    """Dialogues to learn from by split, none that stands in another part of the corpus too."""
-    elsewhere = {one.text_key for one in corpus.trajectories if one.split != "train"}
-    parts: dict[str, list[Trajectory]] = defaultdict(list)
-    for one in sorted(corpus.trajectories, key=lambda one: draw(f"spans {one.id}", seed)):
-        if one.split == "train" and one.text_key not in elsewhere:
-            parts[_split(one, seed)].append(one)
-    return {"train": balanced(parts["train"], seed), **{name: parts[name][:most] for name, most in _CHOSEN.items()}}
-
-
-def _split(trajectory: Trajectory, seed: int) -> str:
-    drawn = draw(f"split {trajectory.id}", seed)
-    for name, share in _SHARES.items():
-        if drawn < share:
-            return name
-        drawn -= share
-    return "train"
 
 
 def _traces(
@@ -84,7 +68,6 @@ def _traces(
         if trained_on is not None and gold is not None:
             services = {span.service for span in gold.spans} or {gold.domain or ""}
             said["group"] = SEEN if services <= trained_on | {""} else UNSEEN
-            said[DOMAIN] = " ".join(sorted(services))
         labels = tuple(dict.fromkeys(name for _, _, name in spans))
         yield Trace(
             RECORD_SPANS.name, RECORD_SPANS.hash, fields, labels, teacher, trajectory.id, seq, options,

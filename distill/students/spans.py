@@ -40,8 +40,7 @@ class SpansStudent:
         options: `properties`, the names it knows, and `wider`, those it was not trained on; `scale` of cosines;
             `margin` that a wider name has to be ahead by; `outside`, added to the score of outside; `yields`, how far
             behind the first name another may be for a rule to decide for it; `naming`, the probability below which a
-            rule decides whatever it says; `leaning`, added to the scores of `properties`, zeros where it is absent;
-            `limit`, tokens of a window.
+            rule decides whatever it says; `limit`, tokens of a window.
 
     Raises:
         InputError: arrays that do not fit one another, or no property.
@@ -57,7 +56,6 @@ class SpansStudent:
         self._scale, self._outside = float(values["scale"]), float(values["outside"])
         self._margin, self._naming = float(values["margin"]), float(values["naming"])
         self._yields = float(values["yields"])
-        self._leaning = np.array(values.get("leaning") or [0.0] * len(self._known), np.float64)
         self._limit = int(values["limit"])
         self._vectors: Vector | None = None
         width = self._head["names"].shape
@@ -142,7 +140,6 @@ class SpansStudent:
             [np.concatenate([words[a:b].mean(axis=0), around[a], topic, hints[a:b].mean(axis=0)]) for a, b in spans]
         )
         logits = self._scale * np.asarray(unit(asked @ self._head["values"].T) @ names.T, np.float64)
-        logits[:, : len(self._known)] += self._leaning
         logits[:, len(self._known) :] -= self._margin
         made = []
         for (first, last), row in zip(spans, logits, strict=True):

@@ -8,7 +8,7 @@ scopes so made is its goal's, and trains on all rounds together.
 from __future__ import annotations
 
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -27,7 +27,7 @@ from ..students.sequence_features import CANDIDATE, TURN, Floats, Matching, feat
 if TYPE_CHECKING:
     import torch
 
-HIDDEN = 48
+HIDDEN = 96
 ROUNDS = 3
 _EPOCHS = 10
 _RATE = 3e-3
@@ -35,6 +35,7 @@ _DECAY = 1e-3
 _BATCH_ROWS = 4096
 _OWN_KEEP = 0.9
 _LEAST_OWN = 0.5
+_LEAST, _MOST = 0.4, 3.0
 
 Names = Mapping[str, object]
 DEFAULTS: Names = {
@@ -112,24 +113,22 @@ def train_head(
     arrays: Mapping[str, Vector],
     runs: Sequence[Run],
     seed: int,
-    weights: Mapping[str, float] | None = None,
     rounds: int = ROUNDS,
 ) -> tuple[SequenceStudent, list[float]]:
     """A head for runs whose vectors are those of the adapter; the loss after each epoch of all rounds.
 
     Args:
         arrays: of `matching`, by name.
-        weights: of a source's decisions; 1 where it is silent.
         rounds: online rounds after the one under gold history.
     """
     blank = Weigher.of(_start(seed))
     student = SequenceStudent(SCOPE, "scope", matching, blank, DEFAULTS)
     gathered = [case for run in runs for case in cases(student, matching, run, forced=True)]
-    net, losses = _fit(gathered, None, seed, weights or {})
+    net, losses = _fit(gathered, None, seed)
     for number in range(1, rounds + 1):
         student = SequenceStudent(SCOPE, "scope", matching, Weigher.of(net), DEFAULTS)
         gathered += [case for run in runs for case in cases(student, matching, run, forced=False)]
-        net, more = _fit(gathered, net, seed + number, weights or {})
+        net, more = _fit(gathered, net, seed + number)
         losses += more
     return SequenceStudent.from_head(SCOPE, "scope", {**arrays, **net}, DEFAULTS), losses
 
@@ -174,8 +173,18 @@ def _start(seed: int) -> dict[str, Vector]:
     }
 
 
+def source_weights(gathered: Sequence[Case]) -> dict[str, float]:
+    """What a decision of each source weighs: sources count alike, as far as that is within `_LEAST` and `_MOST`.
+
+    Simulated conversations come in any number: by sheer number they would teach the head to neglect all others.
+    """
+    counts = Counter(case.source for case in gathered)
+    even = len(gathered) / len(counts)
+    return {source: min(_MOST, max(_LEAST, even / count)) for source, count in counts.items()}
+
+
 def _fit(
-    gathered: Sequence[Case], net: Mapping[str, Vector] | None, seed: int, weights: Mapping[str, float]
+    gathered: Sequence[Case], net: Mapping[str, Vector] | None, seed: int
 ) -> tuple[dict[str, Vector], list[float]]:
     """Fit from a start or go on from a net; its arrays and the mean loss of each epoch."""
     import torch
@@ -191,7 +200,7 @@ def _fit(
     tensors = {name: torch.from_numpy(np.array(value)) for name, value in net.items()}
     learning = [tensors[name].requires_grad_() for name in tensors if name not in ("mean", "spread")]
     optimizer = torch.optim.AdamW(learning, lr=_RATE, weight_decay=_DECAY)
-    batches = list(_batches(gathered, random.Random(seed)))
+    batches, weights = list(_batches(gathered, random.Random(seed))), source_weights(gathered)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, _EPOCHS * len(batches))
     losses = []
     for epoch in range(_EPOCHS):
@@ -239,7 +248,7 @@ def _loss(net: Mapping[str, torch.Tensor], batch: Sequence[Case], weights: Mappi
     scores = _scores(net, torch.from_numpy(rows), turns, torch.from_numpy(here))
     share = torch.log_softmax(scores, dim=1)
     chosen = torch.logsumexp(share.masked_fill(~torch.from_numpy(right), -1e4), dim=1)
-    each = torch.tensor([weights.get(case.source, 1.0) for case in batch])
+    each = torch.tensor([weights[case.source] for case in batch])
     return -(chosen * each).sum() / each.sum()
 
 

@@ -16,7 +16,6 @@ from intentmem.memory.types import Vector
 
 from ..backbone import Backbone
 from ..encoding import PLAIN, AdaptedEncoder
-from ..gold.labels import DOMAIN
 from ..gold.spans import spans_of, wider_properties
 from ..splits import split_traces
 from ..students.spans import BEGIN, INSIDE, OUTSIDE
@@ -67,7 +66,6 @@ def train(tasks: Sequence[Task], traces: Sequence[Trace], base: Backbone, option
         "properties": recipe.names,
         "wider": [name for name in wider_properties() if name not in recipe.names],
         "scale": recipe.scale,
-        "leaning": recipe.leaning,
         "limit": recipe.limit,
     }
     return [finished(tasks[0], head, plain, encoder.adapter(ADAPTER), base, curve, parts, splits)]
@@ -120,7 +118,6 @@ class SpansRecipe:
         self._place = {name: number for number, name in enumerate(self.names)}
         topics = np.stack([one.topic for one in self._train])
         self._center = np.stack([topics.mean(axis=0), np.full(topics.shape[1], topics.std(axis=0).mean() + 1e-6)])
-        self.leaning = leaning(self.names, train)
         self._named = torch.from_numpy(plainly_pooled(encoder.base, self.names))
         self._head = _head(encoder.base.dimension, seed)
         self._lengths = [len(one.window.ids) for one in self._train]
@@ -217,18 +214,6 @@ def read_examples(base: Backbone, traces: Sequence[Trace], limit: int) -> list[t
     texts = [str(trace.fields["text"]) for trace in traces]
     found = passages(base, texts, [before_of(trace.fields) for trace in traces], limit)
     return [(trace, list(examples(one, spans_of(trace)))) for trace, one in zip(traces, found, strict=True)]
-
-
-def leaning(names: Sequence[str], traces: Sequence[Trace]) -> list[float]:
-    """How much likelier a name is for being shared: the logarithm of the number of services that use it.
-
-    A name that several services chose is likelier in one that is not known.
-    """
-    used: dict[str, set[str]] = {name: set() for name in names}
-    for trace in traces:
-        for _, _, name in spans_of(trace):
-            used[name].update(trace.meta.get(DOMAIN, "").split())
-    return [round(math.log(max(1, len(used[name]))), 4) for name in names]
 
 
 def plainly_pooled(base: Backbone, texts: Sequence[str]) -> Vector:

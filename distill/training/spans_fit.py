@@ -20,11 +20,11 @@ from ..traces import Trace
 from .loop import Curve
 from .outcome import Trained
 
-OUTSIDE = (-1.0, -0.5, 0.0, 0.5, 1.0, 1.5)
+OUTSIDE = (-1.5, -1.0, -0.5, 0.0, 0.5, 1.0)
+MARGIN = (0.0, 1.0, 2.0, 4.0, 8.0)
+YIELDS = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0)
+NAMING = (0.0, 0.2, 0.3, 0.4, 0.5)
 """What is tried, the first of equals winning: see the options of `SpansStudent`."""
-MARGIN, YIELDS, NAMING = 4.0, 1.0, 0.5
-"""Chosen once, with two services of SGD's training split held out whole: dialogues of services that are trained on ask
-for none of it."""
 Encoded = list[tuple[Passage, list[Vector]]]
 
 
@@ -41,19 +41,23 @@ def finished(
     """The student on its stored adapter. Dev chooses what it decides by; its figures are of calibration."""
     encodings = Encodings(AdaptedEncoder(base, (adapter,)), ())
 
-    def made(outside: float) -> SpansStudent:
-        chosen = {"outside": outside, "margin": MARGIN, "yields": YIELDS, "naming": NAMING}
+    def made(outside: float = 0.0, margin: float = 0.0, yields: float = 0.0, naming: float = 0.0) -> SpansStudent:
+        chosen = {"outside": outside, "margin": margin, "yields": yields, "naming": naming}
         return SpansStudent(task, adapter.name, head, {**plain, **chosen})
 
-    dev, first = list(parts["dev"]), made(0.0)
+    dev, first = list(parts["dev"]), made()
     names, encoded, episodes = first.names(encodings), _encoded(first, dev, encodings), grounded(dev)
 
-    def span_f1(outside: float) -> float:
-        ready = _Ready(dev, made(outside), encoded, names)
+    def figure(metric: str, *chosen: float) -> float:
+        ready = _Ready(dev, made(*chosen), encoded, names)
         found = measure(dev, read_with(ready, dev, episodes), intervals=False)
-        return next(one.value for one in found if one.metric == "span_f1" and one.group == "all")
+        return next(one.value for one in found if one.metric == metric and one.group == "all")
 
-    student, held = made(max(OUTSIDE, key=span_f1)), list(parts["calibration"])
+    outside = max(OUTSIDE, key=lambda one: figure("span_f1", one))
+    margin = max(MARGIN, key=lambda one: figure("property_f1", outside, one))
+    yields = max(YIELDS, key=lambda one: figure("property_f1", outside, margin, one))
+    naming = max(NAMING, key=lambda one: figure("property_f1", outside, margin, yields, one))
+    student, held = made(outside, margin, yields, naming), list(parts["calibration"])
     ready = _Ready(held, student, _encoded(student, held, encodings), names)
     measured = measure(held, read_with(ready, held, grounded(held)))
     judged = tuple(compare(task, one, student.decision(one.item(), ready.spans[turn_id(one)])) for one in held)

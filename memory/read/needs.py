@@ -6,6 +6,7 @@ requirement is covered where one turn, with what opened its run and was said aro
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -20,6 +21,7 @@ from .threads import Threads
 from .words import Pool, PostingCache, frequencies, rarity, spread
 
 Verdict = Literal["covered", "partial", "missing"]
+Span = Literal["one", "all_matching"]
 COVERED, PARTIAL = 0.75, 0.35
 """Share of a requirement's words, by weight, that one turn must say."""
 MOST = 4
@@ -27,19 +29,56 @@ MOST = 4
 
 
 @dataclass(frozen=True, slots=True)
+class Property:
+    """A property that an entity has records of. name: as the vocabulary of the namespace calls it now. keys: those of
+    its records. wordings: the stems of each name that stands for it.
+    """
+
+    name: str
+    keys: tuple[str, ...]
+    wordings: tuple[frozenset[str], ...] = ()
+
+    def asked_by(self, words: AbstractSet[str]) -> frozenset[str]:
+        """The longest of its wordings that is wholly among some words, empty where none is."""
+        return max((one for one in self.wordings if one <= words), key=len, default=frozenset())
+
+
+@dataclass(frozen=True, slots=True)
 class Need:
     """A requirement. `text` is what to look for; `terms` its words; `about` the thing of the question, "" for the whole
     question.
+
+    entity: key of what it is about, where the namespace has records about that, else "". properties: those of that
+    entity which it asks for. span: whether one passage answers it or all that match are needed. since, until: seconds
+    since 1970, the time that the question names. after: the requirement, by number from 0, whose answer names what this
+    one is about; None where the question does.
     """
 
     text: str
     terms: tuple[str, ...]
     about: str = ""
+    entity: str = ""
+    properties: tuple[Property, ...] = ()
+    span: Span = "one"
+    since: float | None = None
+    until: float | None = None
+    after: int | None = None
+
+    def as_json(self) -> dict[str, object]:
+        """The requirement for a person to read; empty parts are left out."""
+        parts = {
+            "entity": self.entity or None,
+            "properties": [one.name for one in self.properties] or None,
+            "since": self.since,
+            "until": self.until,
+            "after": None if self.after is None else self.after + 1,
+        }
+        return {"text": self.text, "span": self.span, **{k: part for k, part in parts.items() if part is not None}}
 
 
 def needs_of(question: str) -> tuple[Need, ...]:
     """The requirements of a question, at most `MOST`; the whole question where it names fewer than two things."""
-    things = _things(question)
+    things = things_of(question)
     if len(things) < 2:
         return (Need(question, tuple(query_terms(question))),)
     named = {term for thing in things for term in query_terms(thing)}
@@ -54,7 +93,8 @@ def needs_of(question: str) -> tuple[Need, ...]:
     return tuple(made)
 
 
-def _things(question: str) -> list[str]:
+def things_of(question: str) -> list[str]:
+    """Names and parts of plans that a question speaks of, in its order."""
     spans = [(slot.start, slot.end) for slot in find_slots(question)]
     spans += [(mention.start, mention.end) for mention in find_mentions(question)]
     found: list[tuple[int, int]] = []

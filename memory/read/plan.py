@@ -6,6 +6,8 @@ is a distribution, and matching is soft.
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -21,8 +23,10 @@ from ..write.dates import query_range
 from ..write.mentions import find_mentions
 from ..write.vocabulary import Vocabulary
 from .columns import Columns
+from .needs import Need
 
 _LEAST = 0.02
+_KEPT = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +36,8 @@ class Plan:
     groups: probabilities of the labels of the task `plan`, by group. events, entity_types: probabilities by label
     id. speakers: codes of the speakers named. terms: words to look up, names of speakers left out. names: those of the
     terms that belong to a name or number in the question. since, until: the span of time that the question names, a
-    soft signal, None where it names none. calls: requests to a served model that the plan took.
+    soft signal, None where it names none. calls: requests to a served model that the plan took. needs: requirements of
+    the question, empty where it is not read in rounds.
     """
 
     groups: Mapping[str, Mapping[str, float]]
@@ -44,6 +49,7 @@ class Plan:
     since: float | None
     until: float | None
     calls: int = 0
+    needs: tuple[Need, ...] = ()
 
     def with_facets(self, event: bool, entity_types: bool) -> Plan:
         """The plan without those label facets that are off."""
@@ -66,11 +72,24 @@ class Plan:
         }
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Answers:
+    """What was decided about a question, and among which labels; calls: the requests to a served model that it took."""
+
+    labels: Mapping[str, Vocabulary]
+    groups: Mapping[str, Mapping[str, float]]
+    events: Mapping[str, float]
+    entity_types: Mapping[str, float]
+    calls: int
+
+
 class Planner:
-    """Makes plans with whatever decides."""
+    """Makes plans with whatever decides; what a served model answered is kept for as long as the labels stay."""
 
     def __init__(self, decider: Decider) -> None:
         self._decider = decider
+        self._kept: OrderedDict[tuple[str, int], _Answers] = OrderedDict()
+        self._lock = threading.Lock()
 
     def plan(
         self,
@@ -86,30 +105,52 @@ class Planner:
             vector: (D,), the question's.
             now: when it is asked; relative dates in it are left alone where that is unknown.
         """
-        decision = self._decider.decide(PLAN, [Item({"question": query}, vector=vector)])[0]
+        decided = self._decided(query, vector, vocabularies)
         spoken = named_speakers(query, columns)
         names = {term for code in spoken for term in terms(columns.speakers.names[code] or "")}
         wanted = [term for term in query_terms(query) if term not in names]
         span = query_range(query, now) if now is not None else None
-        events, event_calls = self._facet(EVENT, query, vector, vocabularies["event"])
-        types, type_calls = self._facet(ENTITY_TYPES, query, vector, vocabularies["entity_type"])
         return Plan(
-            groups=_grouped(decision),
-            events=events,
-            entity_types=types,
+            groups=decided.groups,
+            events=decided.events,
+            entity_types=decided.entity_types,
             speakers=spoken,
             terms=tuple(wanted),
             names=frozenset(_named_terms(query)),
             since=span[0].timestamp() if span and span[0] else None,
             until=span[1].timestamp() if span and span[1] else None,
-            calls=decision.calls + event_calls + type_calls,
+            calls=decided.calls,
         )
 
-    def _facet(self, task: Task, query: str, vector: Vector, vocabulary: Vocabulary) -> tuple[dict[str, float], int]:
+    def _decided(self, query: str, vector: Vector, vocabularies: Mapping[str, Vocabulary]) -> _Answers:
+        key = (query, id(vocabularies))
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return replace(self._kept[key], calls=0)
+        plan = self._decider.decide(PLAN, [Item({"question": query}, vector=vector)])[0]
+        event = self._labelled(EVENT, query, vector, vocabularies["event"])
+        types = self._labelled(ENTITY_TYPES, query, vector, vocabularies["entity_type"])
+        decisions = (plan, event, types)
+        calls = sum(one.calls for one in decisions)
+        made = _Answers(vocabularies, _grouped(plan), _likely(event), _likely(types), calls)
+        # What stands in for a model that failed is asked anew; what takes no call is as cheap as before.
+        if calls and all(one.calls or not one.unsure for one in decisions):
+            with self._lock:
+                self._kept[key] = made
+                while len(self._kept) > _KEPT:
+                    self._kept.popitem(last=False)
+        return made
+
+    def _labelled(self, task: Task, query: str, vector: Vector, vocabulary: Vocabulary) -> Decision:
         item = Item({"turn": query}, vocabulary.candidates(), vector)
         decision = task.check(item, self._decider.decide(task, [item])[0])
         known = set(item.candidates.ids)
-        return {k: p for k, p in decision.probabilities.items() if k in known and p > _LEAST}, decision.calls
+        return replace(decision, probabilities={k: p for k, p in decision.probabilities.items() if k in known})
+
+
+def _likely(decision: Decision) -> dict[str, float]:
+    return {label: share for label, share in decision.probabilities.items() if share > _LEAST}
 
 
 def _named_terms(query: str) -> set[str]:

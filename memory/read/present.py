@@ -49,7 +49,7 @@ class Presenter:
             "recipe": request.recipe.value,
             "warnings": list(ranked.warnings),
             "usage": {f"{stage}_seconds": round(seconds, 5) for stage, seconds in ranked.seconds.items()}
-            | {"llm_calls": ranked.plan.calls},
+            | {"llm_calls": ranked.calls},
         }
         if request.explain:
             result["plan"] = self._plan(request, ranked)
@@ -71,6 +71,7 @@ class Presenter:
             "budget": budget,
             "tokenizer": self._embedder.fingerprint.name,
             "truncated": made.truncated,
+            "answerable": ranked.reading.answerable if ranked.reading is not None else None,
             "warnings": list(ranked.warnings),
         }
         if request.explain:
@@ -185,9 +186,11 @@ def _explained(ranked: Ranked, at: int) -> dict[str, Any]:
     assert evidence is not None
     place = int(ranked.places[at])
     brought = ranked.reading.brought_by.get(place, _FIRST_ROUND) if ranked.reading is not None else _FIRST_ROUND
+    supported = {"support": round(ranked.support[place], 4)} if place in ranked.support else {}
     return {
         "signals": {name: round(float(values[place]), 4) for name, values in evidence.raw.items()},
         "shares": {name: round(float(values[place]), 4) for name, values in ranked.shares.items()},
         "round": brought[0],
         "looked_for": brought[1],
+        **supported,
     }

@@ -1,39 +1,54 @@
-"""The read path as a question meets it: a ranking, then rounds for what it leaves open."""
+"""The read path as a question meets it: a ranking, rounds for what it leaves open, a last look at the best."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import numpy as np
 
 from ..store import Store
 from .columns import Ints
-from .needs import coverage, needs_of
+from .needs import Need, coverage
 from .plan import Plan
 from .request import Recipe, SearchRequest
-from .rounds import Budget, Reading, read
+from .requirements import record_turns
+from .rounds import TOKENS_A_TERM, Reading, read
 from .searcher import Ranked, Searcher
+from .support import mixed
 
 
 class Reader:
     """Searches of one store, read in rounds."""
 
-    def __init__(self, store: Store, searcher: Searcher, budget: Budget | None = None) -> None:
+    def __init__(self, store: Store, searcher: Searcher) -> None:
         self._store = store
         self._searcher = searcher
-        self.budget = budget or Budget()
 
     def read(self, request: SearchRequest) -> Ranked:
-        """As `Searcher.rank`; with the recipe `fused` further rounds look for what the first leaves uncovered.
+        """As `Searcher.rank`; with the recipe `fused` further rounds look for what the first leaves uncovered, and the
+        best turns are then scored for their support of the question.
 
         Raises:
             EmbedderMismatchError: stored vectors come from another embedder.
         """
         ranked = self._searcher.rank(request)
-        if request.recipe is not Recipe.FUSED or not request.parts.rounds or ranked.evidence is None:
+        if request.recipe is not Recipe.FUSED or ranked.evidence is None:
             return ranked
+        if request.parts.rounds:
+            started = time.perf_counter()
+            ranked = self._in_rounds(request, ranked)
+            ranked.seconds["rounds"] = time.perf_counter() - started
+        if request.parts.reranker and self._searcher.budget.reranked:
+            started = time.perf_counter()
+            ranked = self._reranked(request, ranked)
+            ranked.seconds["support"] = time.perf_counter() - started
+        return ranked
+
+    def _in_rounds(self, request: SearchRequest, ranked: Ranked) -> Ranked:
+        assert ranked.evidence is not None
         pool, threads = ranked.evidence.pool, ranked.evidence.threads
-        coverages = [coverage(need, pool, threads, self._searcher.postings) for need in needs_of(request.query)]
+        coverages = [coverage(need, pool, threads, self._searcher.postings) for need in ranked.plan.needs]
         reading = read(
             ranked.places,
             coverages,
@@ -41,9 +56,28 @@ class Reader:
             lambda places: self._names(request.namespace, pool.rows[places]),
             lambda places: self._linked(request, ranked, places),
             _bridges(ranked.plan),
-            self.budget,
+            self._searcher.budget,
+            pool.columns.length[pool.positions] * TOKENS_A_TERM,
+            lambda need: self._recorded(request, ranked, need),
         )
         return _reordered(ranked, reading)
+
+    def _reranked(self, request: SearchRequest, ranked: Ranked) -> Ranked:
+        """The best turns in the order of rank and support; scores stay with the ranks."""
+        assert ranked.evidence is not None
+        budget = self._searcher.budget
+        best = ranked.places[: budget.reranked]
+        rows, vectors = ranked.evidence.pool.rows[best], ranked.evidence.vectors[best]
+        left = budget.calls - ranked.calls
+        found = self._searcher.supports.of(request.namespace, request.query, ranked.query, rows, vectors, left)
+        order = mixed(found.scores)
+        count = len(order)
+        places = np.concatenate([ranked.places[:count][order], ranked.places[count:]])
+        positions = np.concatenate([ranked.positions[:count][order], ranked.positions[count:]])
+        support = dict(zip(best.tolist(), found.scores.tolist(), strict=False))
+        warnings = (*ranked.warnings, *([found.failure] if found.failure else []))
+        calls = ranked.calls + found.calls
+        return replace(ranked, places=places, positions=positions, support=support, warnings=warnings, calls=calls)
 
     def _names(self, namespace: int, rows: Ints) -> list[str]:
         """Names that turns mention, or refer to, the most frequent first."""
@@ -53,6 +87,13 @@ class Reader:
             for name in (*(m.name for m in snippet.mentions), *(r.target for r in snippet.references)):
                 counts[name] = counts.get(name, 0) + 1
         return sorted(counts, key=lambda name: -counts[name])
+
+    def _recorded(self, request: SearchRequest, ranked: Ranked, need: Need) -> Ints:
+        """The turns behind the records that a requirement asks for, as far as they may be returned."""
+        assert ranked.evidence is not None
+        pool = ranked.evidence.pool
+        places, _ = pool.places(record_turns(self._store, request.namespace, need))
+        return places[pool.eligible[places]]
 
     def _linked(self, request: SearchRequest, ranked: Ranked, places: Ints) -> Ints:
         """The best turn of each episode that links lead to."""
@@ -102,7 +143,7 @@ def described(reading: Reading) -> dict[str, object]:
     """The rounds for a person to read."""
     return {
         "requirements": [
-            {"text": need.text, "verdict": verdict}
+            need.as_json() | {"verdict": verdict}
             for need, verdict in zip(reading.needs, reading.rounds[-1].verdicts, strict=True)
         ],
         "rounds": [{"looked_for": list(one.looked_for), "brought": one.brought} for one in reading.rounds],

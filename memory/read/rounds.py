@@ -15,12 +15,14 @@ from itertools import cycle, islice
 import numpy as np
 
 from ..store.lexical import fold
+from .budget import Budget
 from .columns import Floats, Ints
 from .needs import Coverage, Need, Verdict, bridged
 
 CANDIDATES = 32
 """Turns of a ranking that are looked at (EMIR2, appendix)."""
-MAX_ROUNDS = 8
+TOKENS_A_TERM = 1.4
+"""Tokens of a turn for each of its terms: an estimate, as counting them would take longer than a round."""
 _BROUGHT = 8
 """Turns of a probe that are moved up: what it was for stands among its best, and more would crowd out the rest."""
 _BRIDGES = 3
@@ -31,16 +33,29 @@ Probe = Callable[[Need], Floats]
 """Scores (P,) of a pool for a requirement, minus infinity where a turn may not be returned."""
 Names = Callable[[Ints], list[str]]
 """Names that some turns of a pool mention."""
+Recorded = Callable[[Need], Ints]
+"""Places of the turns behind the records that a requirement asks for, best first."""
 Follow = Callable[[Ints], Ints]
 """Places that links lead to from some places."""
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
-    """Where reading stops: rounds, and milliseconds since it began."""
+class Along:
+    """A step along links, from the best turns so far, instead of one that looks for words."""
 
-    rounds: int = MAX_ROUNDS
-    milliseconds: float = 120.0
+    text: str = "what is linked to it"
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Turns that are known to say something, instead of a look for words."""
+
+    text: str
+    places: Ints
+
+
+Step = Need | Along | Known
+"""What a round looks for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,19 +71,21 @@ class Round:
 class Reading:
     """Places of a pool in the order to read them, each with the round and the requirement that brought it.
 
-    answerable: "covered" where every requirement is, "missing" where one is, else "partial".
+    hidden: whether an answer to one requirement names what another is about, so that its words need not stand anywhere.
     """
 
     places: Ints
     brought_by: dict[int, tuple[int, str]]
     needs: tuple[Need, ...]
     rounds: tuple[Round, ...]
+    hidden: bool = False
 
     @property
     def answerable(self) -> Verdict:
-        """The worst verdict of the last round."""
+        """The worst verdict of the last round; "partial" at worst where something is hidden."""
         last = self.rounds[-1].verdicts
-        return "missing" if "missing" in last else "partial" if "partial" in last else "covered"
+        worst: Verdict = "missing" if "missing" in last else "partial" if "partial" in last else "covered"
+        return "partial" if self.hidden and worst == "missing" else worst
 
 
 def read(
@@ -79,44 +96,69 @@ def read(
     follow: Follow,
     bridge: bool,
     budget: Budget,
+    tokens: Floats,
+    recorded: Recorded = lambda need: np.zeros(0, np.int64),
 ) -> Reading:
     """Read in rounds.
 
     Args:
         order: places of the first ranking, best first. coverages: of each requirement. bridge: whether an answer to one
-            requirement names what another is about.
+            requirement names what another is about. tokens: (P,), of the turns of the pool.
     """
     started = time.perf_counter()
     needs = tuple(coverage.need for coverage in coverages)
     rankings = [order]
     brought: dict[int, tuple[int, str]] = {}
-    held = order[:CANDIDATES]
+    held = _fitting(order[:CANDIDATES], order[:0], tokens, budget)
     rounds = [Round(("the question",), len(held), _verdicts(coverages, held))]
-    waiting = _probes(coverages, held, names, bridge)
+    waiting = _steps(coverages, held, names, bridge, recorded)
     idle = 0
-    while len(rounds) < budget.rounds and idle < _IDLE:
-        if (time.perf_counter() - started) * 1000 > budget.milliseconds:
-            break
+    while len(rounds) < budget.rounds and idle < _IDLE and not _spent(started, held, tokens, budget):
         asked = next(waiting, None)
         if asked is None:
             break
-        found = _best(probe(asked)) if asked.terms else follow(held[:_ANCHORS])[:_BROUGHT]
-        fresh = found[~np.isin(found, held)]
+        found = _found(asked, held, probe, follow)
+        new = found[~np.isin(found, held)]
+        fresh = _fitting(new, held, tokens, budget)
+        if len(fresh) < len(new):
+            found = found[~np.isin(found, new[len(fresh) :])]
         for place in fresh.tolist():
             brought.setdefault(place, (len(rounds) + 1, asked.text))
-        idle = 0 if len(fresh) else idle + 1
+        if not isinstance(asked, Known):
+            idle = 0 if len(fresh) else idle + 1
         rankings.append(found)
-        held = np.unique(np.concatenate([held, found]))
+        held = np.concatenate([held, fresh])
         rounds.append(Round((asked.text,), len(fresh), _verdicts(coverages, held)))
-    return Reading(_interleaved(rankings), brought, needs, tuple(rounds))
+    return Reading(_interleaved(rankings), brought, needs, tuple(rounds), bridge)
 
 
-LINKED = Need("what is linked to it", ())
-"""Asks for what links lead to, instead of for words."""
+def _spent(started: float, held: Ints, tokens: Floats, budget: Budget) -> bool:
+    """Whether the time is over, or there is no room for another turn."""
+    late = (time.perf_counter() - started) * 1000 > budget.milliseconds
+    return late or len(held) >= budget.candidates or float(tokens[held].sum()) >= budget.tokens
 
 
-def _probes(coverages: Sequence[Coverage], held: Ints, names: Names, bridge: bool) -> Iterator[Need]:
-    """What to look for next: what is not covered, each requirement by itself, then what earlier answers name."""
+def _fitting(places: Ints, held: Ints, tokens: Floats, budget: Budget) -> Ints:
+    """The first of some places, as many as there is room for beside those held; there is always room for one turn."""
+    total = float(tokens[held].sum()) + np.cumsum(tokens[places])
+    count = min(int((total <= budget.tokens).sum()), max(0, budget.candidates - len(held)))
+    return places[: count if len(held) else max(1, count)]
+
+
+def _found(asked: Step, held: Ints, probe: Probe, follow: Follow) -> Ints:
+    if isinstance(asked, Need):
+        return _best(probe(asked))
+    return (asked.places if isinstance(asked, Known) else follow(held[:_ANCHORS]))[:_BROUGHT]
+
+
+def _steps(coverages: Sequence[Coverage], held: Ints, names: Names, bridge: bool, recorded: Recorded) -> Iterator[Step]:
+    """What to look for next: what records point to, what is not covered, each requirement by itself, then what earlier
+    answers name.
+    """
+    for coverage in coverages:
+        places = recorded(coverage.need)
+        if len(places):
+            yield Known(f"records: {coverage.need.text}", places)
     if len(coverages) > 1:
         for coverage in sorted(coverages, key=lambda one: one.of(held)):
             if coverage.verdict(held) != "covered":
@@ -125,11 +167,12 @@ def _probes(coverages: Sequence[Coverage], held: Ints, names: Names, bridge: boo
         return
     for coverage in coverages:
         asked = fold(coverage.need.text)
-        best = held[np.argsort(-coverage.said[held], kind="stable")[:_BRIDGES]]
+        said = coverage.said if coverage.need.after is None else coverages[coverage.need.after].said
+        best = held[np.argsort(-said[held], kind="stable")[:_BRIDGES]]
         found = [name for name in names(best) if fold(name) not in asked]
         for name in found[:_BRIDGES]:
             yield bridged(coverage.need, name)
-    yield LINKED
+    yield Along()
 
 
 def _best(scores: Floats) -> Ints:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..filtering import resolved
-from ..protocols import Decider, Embedder
+from ..protocols import Decider, Decomposer, Embedder
 from ..store import Store
 from ..store.embeddings import GROUNDED, TURN
 from ..store.vectors import VectorIndex
@@ -18,13 +20,16 @@ from ..types import Filters, Vector
 from ..write.lexicon import KINDS, Lexicon
 from ..write.vocabulary import Vocabulary
 from . import rank
+from .budget import Budget
 from .columns import ColumnCache, Columns, Floats, Ints
 from .matrix import MatrixCache, gathered
 from .parts import ALL_PARTS
 from .plan import Plan, Planner
 from .request import Recipe, SearchRequest
+from .requirements import Requirements
 from .rounds import Reading
 from .signals import OF_SCOPES, Evidence, centroids, gather
+from .support import Supports
 from .words import Pool, PostingCache, make_pool
 
 EXHAUSTIVE = 20_000
@@ -38,7 +43,8 @@ class Ranked:
     """Turns of one search, best first.
 
     positions: (R,) into the columns; scores: (R,). places: (R,) into the pool of `evidence`. shares: each signal's
-    share of the fused score, (P,), empty for other recipes.
+    share of the fused score, (P,), empty for other recipes. query: (D,), the question's vector. support: of places that
+    were scored for it, in [0, 1]. calls: requests to a served model that it took.
     """
 
     columns: Columns
@@ -50,13 +56,28 @@ class Ranked:
     shares: dict[str, Floats]
     seconds: dict[str, float]
     warnings: tuple[str, ...]
+    query: Vector
+    calls: int
     reading: Reading | None = None
+    support: Mapping[int, float] = field(default_factory=dict)
 
 
 class Searcher:
-    """The read path over one store."""
+    """The read path over one store.
 
-    def __init__(self, store: Store, embedder: Embedder, decider: Decider, lexicon: Lexicon) -> None:
+    Args:
+        decider: of what is asked about questions. budget: where reading one ends. decomposer: splits one into parts.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        embedder: Embedder,
+        decider: Decider,
+        lexicon: Lexicon,
+        budget: Budget | None = None,
+        decomposer: Decomposer | None = None,
+    ) -> None:
         self._store = store
         self._embedder = embedder
         self._lexicon = lexicon
@@ -64,6 +85,9 @@ class Searcher:
         self.postings = PostingCache(store)
         self._matrices = MatrixCache()
         self._planner = Planner(decider)
+        self.requirements = Requirements(store, decider, decomposer)
+        self.supports = Supports(store, decider)
+        self.budget = budget or Budget()
         self._vocabularies: dict[int, tuple[int, int, dict[str, Vocabulary]]] = {}
         self.weights = rank.shipped_weights()
         self.parts = ALL_PARTS
@@ -84,6 +108,8 @@ class Searcher:
         now = _now(request, columns)
         plan = self._planner.plan(request.query, query, self._vocabulary(request.namespace), columns, now)
         plan = plan.with_facets(request.parts.event, request.parts.entity_types)
+        if request.recipe is Recipe.FUSED and request.parts.rounds:
+            plan = self._with_needs(request, plan, now)
         planned = time.perf_counter()
         evidence = self._evidence(request, columns, eligible, plan, query) if len(eligible) else None
         scores, shares = self._scored(request, evidence, plan) if evidence else (np.zeros(0, np.float32), {})
@@ -95,8 +121,9 @@ class Searcher:
             "rank": time.perf_counter() - planned,
         }
         positions = evidence.pool.positions[order] if evidence else np.zeros(0, np.int64)
+        warnings = self._warnings(request, columns)
         return Ranked(
-            columns, positions, scores[order], order, plan, evidence, shares, seconds, self._warnings(request, columns)
+            columns, positions, scores[order], order, plan, evidence, shares, seconds, warnings, query, plan.calls
         )
 
     def again(self, request: SearchRequest, ranked: Ranked, text: str, words: tuple[str, ...]) -> Floats:
@@ -122,7 +149,21 @@ class Searcher:
             used.add("grounding")
         if recipe is Recipe.FUSED:
             used.add("rounds")
+            if self.requirements.known(namespace):
+                used.add("records")
+            if self.budget.reranked and self.supports.answers:
+                used.add("reranker")
         return frozenset(used)
+
+    def _with_needs(self, request: SearchRequest, plan: Plan, now: datetime) -> Plan:
+        as_of, end = request.filters.as_of, request.before_row
+        needs, calls = self.requirements.of(
+            *(request.namespace, request.query, plan, now),
+            known=(inf if as_of is None else as_of.timestamp(), inf if end is None else end),
+            records=request.parts.records,
+            split=plan.calls < self.budget.calls,
+        )
+        return replace(plan, needs=needs, calls=plan.calls + calls)
 
     def _scored(self, request: SearchRequest, evidence: Evidence, plan: Plan) -> tuple[Floats, dict[str, Floats]]:
         recipe = request.recipe

@@ -78,15 +78,9 @@ class Labels:
     def scope_names(self, namespace: int) -> dict[str, tuple[str, str]]:
         """For every scope id, the id and name of the scope that it stands for now."""
         found = self._database.read("SELECT id, label, canonical FROM scope WHERE namespace = ?", (namespace,))
-        scopes = {row["id"]: row for row in found}
-        names = {}
-        for identity in scopes:
-            end, seen = identity, {identity}
-            while (following := scopes[end]["canonical"]) in scopes and following not in seen:
-                seen.add(following)
-                end = following
-            names[identity] = (end, str(scopes[end]["label"]))
-        return names
+        labels = {row["id"]: str(row["label"]) for row in found}
+        ends = followed({row["id"]: row["canonical"] for row in found if row["canonical"] in labels})
+        return {identity: (end := ends.get(identity, identity), labels[end]) for identity in labels}
 
     # Labels of the vocabularies
 
@@ -129,7 +123,7 @@ class Labels:
             " UNION ALL SELECT id, canonical FROM label WHERE namespace = :n AND canonical IS NOT NULL",
             {"n": namespace},
         )
-        return _followed({row["id"]: row["canonical"] for row in found})
+        return followed({row["id"]: row["canonical"] for row in found})
 
     # Intents
 
@@ -268,7 +262,7 @@ class Labels:
         ]
 
 
-def _followed(pointers: Mapping[str, str]) -> dict[str, str]:
+def followed(pointers: Mapping[str, str]) -> dict[str, str]:
     """Where each pointer leads in the end; a circle, which no operation makes, ends where it closes."""
     ends = {}
     for start in pointers:

@@ -14,6 +14,8 @@ from ..types import Evidence, Record
 from ..versions import Authority, Choice, Claim, Operation, ReadRecord, StateKey
 from .database import Database
 
+CHANGES = "records"
+"""Name in the table of progress of the counter of changes to which records a namespace has."""
 _OF_THE_ROW = ("record", "turn", "said", "order")
 _CHUNK = 500
 
@@ -50,7 +52,15 @@ class Records:
                 ],
             )
         self._list_evidence(connection, namespace, [read.id for read in records])
+        if new:
+            self._count_change(connection, namespace)
         return new
+
+    def _count_change(self, connection: sqlite3.Connection, namespace: int) -> None:
+        connection.execute(
+            "INSERT INTO progress VALUES (?, ?, '1') ON CONFLICT DO UPDATE SET value = CAST(value AS INTEGER) + 1",
+            (namespace, CHANGES),
+        )
 
     def _list_evidence(self, connection: sqlite3.Connection, namespace: int, ids: Iterable[str]) -> None:
         connection.executemany(
@@ -62,11 +72,13 @@ class Records:
     def prune(self, connection: sqlite3.Connection, namespace: int, ids: Iterable[str]) -> None:
         """Drop those of some records that no turn states any more, and aliases of entities that are gone with them."""
         touched = list(ids)
-        connection.executemany(
+        gone = connection.executemany(
             "DELETE FROM record WHERE namespace = ? AND id = ? AND NOT EXISTS (SELECT 1 FROM record_evidence e"
             " WHERE e.namespace = record.namespace AND e.record = record.id AND e.states = 1)",
             [(namespace, identity) for identity in touched],
         )
+        if gone.rowcount > 0:
+            self._count_change(connection, namespace)
         self._list_evidence(connection, namespace, touched)
         connection.execute(
             "DELETE FROM entity_alias WHERE namespace = :n AND alias NOT IN (SELECT entity_key FROM record"

@@ -26,6 +26,7 @@ from .lexical import LexicalIndex, fold, terms
 from .links import Links
 from .namespaces import Namespaces
 from .operations import Operations
+from .record_index import RecordIndex
 from .records import Records
 from .states import StateTable
 from .traces import TraceRows
@@ -62,6 +63,7 @@ class Store:
         self.labels = Labels(self.database)
         self.operations = Operations(self.database)
         self.records = Records(self.database)
+        self.record_index = RecordIndex(self.database)
         self.states = StateTable(self.database, self.records)
         self.calls = ModelCalls(self.database)
         self.traces = TraceRows(self.database)

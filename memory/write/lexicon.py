@@ -18,6 +18,7 @@ import numpy as np
 
 from ..protocols import Embedder
 from ..store import Store
+from ..store.labels import followed
 from ..types import Label, Vector
 from .label_growth import LabelGrowth
 from .seeds import load_seeds
@@ -37,14 +38,9 @@ def seed_labels(kind: str) -> tuple[Label, ...]:
 def label_names(stored: Iterable[Label]) -> dict[str, str]:
     """Names by id, merges followed, of all seeds and of the labels that a namespace stored."""
     known = {label.id: label for kind in KINDS for label in seed_labels(kind)} | {label.id: label for label in stored}
-    names = {}
-    for identity, label in known.items():
-        seen = {identity}
-        while label.canonical and label.canonical in known and label.canonical not in seen:
-            seen.add(label.canonical)
-            label = known[label.canonical]
-        names[identity] = label.name
-    return names
+    merged = {i: label.canonical for i, label in known.items() if label.canonical and label.canonical in known}
+    ends = followed(merged)
+    return {identity: known[ends.get(identity, identity)].name for identity in known}
 
 
 class Lexicon:

@@ -15,6 +15,7 @@ import numpy as np
 from ..errors import InputError
 from ..store import Store
 from ..types import Record
+from .claim_keys import property_key
 from .label_growth import EVERY
 from .lexicon import Lexicon
 from .vocabulary import Vocabulary, VocabularyChange, name_key
@@ -73,6 +74,13 @@ class Properties:
     def _counted(self, namespace: int) -> int:
         state = self._store.namespaces.progress(namespace, _PROGRESS)
         return 0 if state is None else int(state["records"])
+
+
+def root_names(store: Store, namespace: int) -> dict[str, str]:
+    """By the key of every name of a property in the vocabulary, the name that it goes by now, merges followed."""
+    labels = {label.id: label for label in store.labels.labels(namespace, PROPERTY)}
+    merged = store.labels.merged(namespace)
+    return {property_key(label.name): labels.get(merged.get(i, i), label).name for i, label in labels.items()}
 
 
 def merge_near(vocabulary: Vocabulary) -> list[VocabularyChange]:

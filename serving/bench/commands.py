@@ -6,7 +6,7 @@ import shlex
 import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -66,8 +66,14 @@ def quality(
     limit_questions: LimitQuestions = None,
     samples: Samples = 1000,
     seed: Seed = 0,
+    reader: Annotated[
+        bool, typer.Option("--reader", help="memconflict: the served model answers too, and grades the answers.")
+    ] = False,
 ) -> None:
     """Share of the evidence that searches return, against baselines computed in the same run."""
+    from intentmem.serving.compose import make_client
+    from intentmem.serving.settings import load_settings
+
     from .quality import QualityPlan, run
 
     def measure(progress: Progress) -> Report:
@@ -81,8 +87,8 @@ def quality(
             samples=samples,
             seed=seed,
         )
-        with _empty_memory(profile) as memory:
-            return run(plan, memory, command_line(), progress)
+        with make_client(load_settings()) if reader else nullcontext() as client, _empty_memory(profile) as memory:
+            return run(plan, memory, command_line(), progress, client)
 
     finish(measure, json)
 
@@ -191,13 +197,16 @@ def llm(
     trajectory: Annotated[str | None, typer.Option(help="Id of the conversation; unset takes the first.")] = None,
     turns: Annotated[int, typer.Option(help="The first so many turns of it.")] = 60,
     questions: Annotated[int, typer.Option(help="Questions to answer afterwards.")] = 0,
+    at_once: Annotated[
+        bool, typer.Option(help="Add all turns in one call, as an import does, instead of a session at a time.")
+    ] = False,
     profile: Profile = None,
 ) -> None:
     """The served model (`llm.base_url`): calls, tokens, time and faults of each task, and how well its scopes agree."""
     from .llm import LLMPlan, run
 
     def measure(progress: Progress) -> Report:
-        plan = LLMPlan(corpus, data, trajectory, turns, questions)
+        plan = LLMPlan(corpus, data, trajectory, turns, questions, at_once)
         given: dict[str, Any] = {} if profile is None else {"embedder": {"profile": profile}}
         with tempfile.TemporaryDirectory(prefix="intentmem-bench-") as folder:
             return run(plan, Path(folder), given, command_line(), progress)

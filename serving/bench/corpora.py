@@ -12,7 +12,7 @@ import numpy as np
 
 from intentmem.memory.errors import InputError
 from intentmem.memory.memory import Memory
-from intentmem.memory.types import ROLES, NewTurn, Vector, with_captions
+from intentmem.memory.types import NewTurn, Vector, spoken, with_captions
 from intentmem.train_data import CARDS, Corpus, Trajectory, load_corpus
 
 BLOCK = 256
@@ -49,9 +49,8 @@ def text_of(turn: NewTurn) -> str:
 
 
 def passage_of(turn: NewTurn) -> str:
-    """What the write path embeds of a turn (see `Turn.passage`): the same, after a named speaker."""
-    named = turn.speaker is not None and turn.speaker.casefold() not in ROLES
-    return f"{turn.speaker}: {text_of(turn)}" if named else text_of(turn)
+    """What the write path embeds of a turn (see `Turn.passage`)."""
+    return spoken(turn.speaker, text_of(turn))
 
 
 def one_trajectory(corpus: Corpus, limit: int | None = None) -> list[NewTurn]:

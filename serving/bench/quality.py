@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,6 +30,11 @@ from .metrics import within_budget
 from .progress import Progress, silent
 from .report import Report, Row, header
 from .schemes import Limits, Ranked, Scheme, scheme_of
+
+if TYPE_CHECKING:
+    from intentmem.serving.llm.port import ModelClient
+
+    from .conflict_reader import ConflictReader
 
 TOKENS_A_TURN = 8
 """Counted for each turn on top of its text: speaker, date and id cost a reader tokens too."""
@@ -97,17 +102,32 @@ class Outcome:
         self.errors.setdefault(subject, error)
 
 
-def run(plan: QualityPlan, memory: Memory, command: str = "", progress: Progress = silent) -> Report:
+def run(
+    plan: QualityPlan,
+    memory: Memory,
+    command: str = "",
+    progress: Progress = silent,
+    client: ModelClient | None = None,
+) -> Report:
     """Measure a corpus on an empty memory.
 
+    Args:
+        client: a served model that answers the questions of MemConflict too, so that answers are graded.
+
     Raises:
-        InputError: the data cannot be read, it has no questions, a recipe is unknown.
+        InputError: the data cannot be read, it has no questions, a recipe is unknown, nothing grades its answers.
         MissingExtraError: the baselines' packages are not installed.
+        ModelError: the model cannot be asked for its name.
     """
     start = time.perf_counter()
     corpus, questions = prepared(plan)
     scheme = scheme_of(corpus.name)
-    outcome = evaluate(plan, memory, corpus, questions, progress)
+    reader = _reader(corpus, memory, client) if client is not None else None
+
+    def examiner(stored: corpora.Stored, scheme: Scheme) -> Examiner:
+        return Examiner(plan, memory, stored, scheme, reader)
+
+    outcome = evaluate(plan, memory, corpus, questions, progress, examiner)
     rows = summarise(plan, corpus, questions, outcome)
     configuration = {
         **{key: value for key, value in asdict(plan).items() if key not in ("path", "corpus")},
@@ -116,6 +136,7 @@ def run(plan: QualityPlan, memory: Memory, command: str = "", progress: Progress
         "tokenizer": memory.embedder.fingerprint.name,
         "embedder": str(memory.embedder.fingerprint),
         "block": corpora.BLOCK,
+        **(reader.configuration if reader is not None else {}),
     }
     more = {
         "questions": question_figures(corpus, questions),
@@ -141,6 +162,14 @@ def prepared(plan: QualityPlan) -> tuple[Corpus, list[Question]]:
     return corpus, questions
 
 
+def _reader(corpus: Corpus, memory: Memory, client: ModelClient) -> ConflictReader:
+    from .conflict_reader import CORPUS, ConflictReader
+
+    if corpus.name != CORPUS:
+        raise InputError("reader", f"grades no answers of {corpus.name}", f"only those of {CORPUS}")
+    return ConflictReader(memory, client)
+
+
 def question_figures(corpus: Corpus, asked: Sequence[Question]) -> dict[str, int]:
     """How many questions there are, how many have no evidence, how many were asked."""
     gold = scheme_of(corpus.name).gold
@@ -154,11 +183,10 @@ def evaluate(
     corpus: Corpus,
     questions: Sequence[Question],
     progress: Progress,
-    examiner_of: Callable[[corpora.Stored, Scheme], Examiner] | None = None,
+    examiner_of: Callable[[corpora.Stored, Scheme], Examiner],
 ) -> Outcome:
-    """Ingest the trajectories that are asked about, and ask by an examiner of each, `Examiner` where None is named."""
+    """Ingest the trajectories that are asked about, and ask by an examiner of each."""
     outcome = Outcome()
-    made = examiner_of or (lambda stored, scheme: Examiner(plan, memory, stored, scheme))
     asked = {q.trajectory for q in questions}
     trajectories = [t for t in corpus.trajectories if t.id in asked]
     total, done = sum(len(t.turns) for t in trajectories), 0
@@ -174,7 +202,7 @@ def evaluate(
         outcome.ingested.append(result)
         if result.failed:
             outcome.failed("ingest", result.errors[0], result.failed)
-        examiner = made(corpora.stored(memory, trajectory), scheme_of(corpus.name))
+        examiner = examiner_of(corpora.stored(memory, trajectory), scheme_of(corpus.name))
         for question, vector in _encoded(memory, [q for q in questions if q.trajectory == trajectory.id]):
             examiner.ask(question, vector, outcome)
             answered += 1
@@ -185,8 +213,16 @@ def evaluate(
 class Examiner:
     """Asks and scores the questions about one trajectory, of the memory and of the baselines."""
 
-    def __init__(self, plan: QualityPlan, memory: Memory, stored: corpora.Stored, scheme: Scheme) -> None:
+    def __init__(
+        self,
+        plan: QualityPlan,
+        memory: Memory,
+        stored: corpora.Stored,
+        scheme: Scheme,
+        reader: ConflictReader | None = None,
+    ) -> None:
         self._plan, self._memory, self._stored, self._scheme = plan, memory, stored, scheme
+        self._reader = reader
         turns = stored.trajectory.turns
         texts = [corpora.text_of(turn) for turn in turns]
         passages = [corpora.passage_of(turn) for turn in turns]
@@ -209,19 +245,32 @@ class Examiner:
                     raise  # a fault of the benchmark's call, not of this question
                 outcome.failed(recipe, f"{type(error).__name__}: {error}")
                 continue
-            outcome.scores.setdefault(recipe, {})[question.id] = self._score(ranked, question)
+            scores = self._score(ranked, question)
+            if self._reader is not None:
+                scores |= self._graded(self._reader, question, recipe, outcome)
+            outcome.scores.setdefault(recipe, {})[question.id] = scores
         rankings = self._baselines.rank(question.text, vector, question.searchable_until)
         for subject, ranking in rankings.items():
             outcome.scores.setdefault(subject, {})[question.id] = self._score(self._named(ranking), question)
 
-    def _search(self, question: Question, recipe: str) -> Ranked:
+    def _graded(self, reader: ConflictReader, question: Question, recipe: str, outcome: Outcome) -> dict[str, float]:
+        try:
+            return reader.score(question, self._options(question, recipe))
+        except FAILURES as error:
+            outcome.failed(f"answers from {recipe}", f"{type(error).__name__}: {error}")
+            return {}
+
+    def _options(self, question: Question, recipe: str) -> dict[str, Any]:
         options: dict[str, Any] = {
             "namespace": self._stored.trajectory.id,
             "recipe": recipe,
             "query_time": question.time,
         }
-        if (before := self._stored.before(question.searchable_until)) is not None:
-            options["before"] = before
+        before = self._stored.before(question.searchable_until)
+        return options if before is None else {**options, "before": before}
+
+    def _search(self, question: Question, recipe: str) -> Ranked:
+        options = self._options(question, recipe)
         turns: list[str] = []
         sessions: list[str] = []
         if self._scheme.turns:

@@ -45,6 +45,8 @@ def answer(
             found = _streamed(stream_answer(memory, client, query, budget=room, **options))
     warn(session, list(found.warnings))
     note = "nothing in memory says it" if found.abstained else ""
+    if found.answerable == "missing" and not found.abstained:
+        note = "no turn was found that uses the words of a part of the question"
     cited = sorted({found.context.index(turn) + 1 for claim in found.claims for turn in claim.turns})
     session.show(found.as_json(), *([Text(note, style="dim")] if note else ()))
     if cited and not session.as_json:

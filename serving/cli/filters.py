@@ -22,6 +22,12 @@ def _time(flag: str, text: str) -> Any:
     return Annotated[str | None, typer.Option(flag, help=text, rich_help_panel=_TIMES, show_default=False)]
 
 
+Turns = Annotated[
+    list[str] | None, typer.Option("--turn", help="Only what this turn speaks for; repeatable.", show_default=False)
+]
+Close = Annotated[bool, typer.Option("--close", help="Close the episodes that are open first.")]
+"""Options of commands that show what was made of closed episodes."""
+
 FILTERS: dict[str, Any] = {
     "roles": _many("--role", "user, assistant, system or tool."),
     "speakers": _many("--speaker", "Who said it."),

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from .filters import Close, Turns
 from .session import Session, command
 
 
@@ -20,13 +21,11 @@ def links(
     episode: Annotated[
         str | None, typer.Option("--episode", help="Only of this episode, by id.", show_default=False)
     ] = None,
-    turn: Annotated[
-        list[str] | None, typer.Option("--turn", help="Only of this turn's episode; repeatable.", show_default=False)
-    ] = None,
+    turn: Turns = None,
     type: Annotated[
         str | None, typer.Option("--type", help="Only of this type, as follow_up_of.", show_default=False)
     ] = None,
-    close: Annotated[bool, typer.Option("--close", help="Close the episodes that are open first.")] = False,
+    close: Close = False,
 ) -> None:
     """How closed episodes hang together, and which state took the place of which, with the turns that say it."""
     from . import tables

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .filters import Close, Turns
 from .session import Session, command
 
 if TYPE_CHECKING:
@@ -94,11 +95,8 @@ def records(
     property: Annotated[
         str | None, typer.Option("--property", help="Only of this property.", show_default=False)
     ] = None,
-    turn: Annotated[
-        list[str] | None,
-        typer.Option("--turn", help="Only with this turn as evidence; repeatable.", show_default=False),
-    ] = None,
-    close: Annotated[bool, typer.Option("--close", help="Close the episodes that are open first.")] = False,
+    turn: Turns = None,
+    close: Close = False,
 ) -> None:
     """What was read from closed episodes: entity, property and value, with the turns that say it."""
     from . import tables

@@ -107,8 +107,9 @@ def pairs(rows: Mapping[str, object], title: str | None = None) -> Table:
 
 
 def explanations(found: Mapping[str, Any]) -> Iterable[RenderableType]:
-    """The plan of a search, and each hit's strongest signals."""
-    yield pairs({"plan": json.dumps(found.get("plan"), ensure_ascii=False, default=str)}, title="Plan")
+    """The plan of a search, what its rounds covered, and each hit's signals."""
+    shown = {name: found[name] for name in ("plan", "reading") if name in found}
+    yield pairs({name: json.dumps(part, ensure_ascii=False, default=str) for name, part in shown.items()}, title="Plan")
     made = table("turn", "why", title="Signals", wide="why")
     for turn in found["results"]:
         made.add_row(turn["id"], plain(json.dumps(turn.get("explain"), ensure_ascii=False, default=str)))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from intentmem.memory.addressing import address
 from intentmem.memory.errors import ModelError
+from intentmem.memory.read.needs import Verdict
 from intentmem.memory.read.present import MOST_NEEDED
 from intentmem.memory.write.dates import find_dates
 from intentmem.memory.write.messages import parse_time
@@ -55,7 +56,8 @@ class Answer:
 
     text: the claims together, or `ABSTENTION`. context: ids of the turns that were shown. usage: calls, and tokens
     of the prompt, the reply and the context. warnings: citations and claims that were dropped, and what the search
-    warned of. model: who answered, "" where nobody was asked.
+    warned of. model: who answered, "" where nobody was asked. answerable: as of `Memory.context`, about the turns that
+    were shown: "covered", "partial", "missing", or None.
     """
 
     text: str
@@ -65,6 +67,7 @@ class Answer:
     usage: Mapping[str, int] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     model: str = ""
+    answerable: Verdict | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The answer as plain values."""
@@ -84,6 +87,7 @@ class _Asked:
     now: datetime
     query: str
     namespace: int
+    answerable: Verdict | None
 
 
 def answer(
@@ -167,7 +171,7 @@ def _fitting(client: ModelClient, prompt: str, query: str, budget: int | None) -
     if length is None:
         return budget
     loaded = load_prompt(prompt)
-    rest = [loaded.system, query, *(text for example in loaded.examples for text in example)]
+    rest = [loaded.system, query, *(text for example in loaded.examples for text in example), *loaded.tasks.values()]
     free = length - _ROOM - sum(map(estimated_tokens, rest))
     room = max(_LEAST_BUDGET, int(free * _FILLED))
     return (budget if room >= MOST_NEEDED else room) if budget is None else max(_LEAST_BUDGET, min(budget, room))
@@ -189,6 +193,7 @@ def _asked(memory: Memory, query: str, budget: int | None, options: SearchOption
         now=now,
         query=query,
         namespace=memory.store.namespaces.ordinal(address(**owner).namespace),
+        answerable=found["answerable"],
     )
 
 
@@ -219,8 +224,13 @@ def _dated(text: str, base: datetime) -> str:
 
 
 def _messages(name: str, asked: _Asked) -> list[dict[str, str]]:
-    return load_prompt(name).messages(
-        memory=asked.memory, now=f"{asked.now:%A %Y-%m-%d %H:%M}", question=shown(asked.query, 4000)
+    prompt = load_prompt(name)
+    advice = prompt.tasks.get(asked.answerable or "")
+    return prompt.messages(
+        memory=asked.memory,
+        now=f"{asked.now:%A %Y-%m-%d %H:%M}",
+        found=f"\n{advice}" if advice else "",
+        question=shown(asked.query, 4000),
     )
 
 
@@ -255,7 +265,8 @@ def _checked(asked: _Asked, said: Sequence[tuple[str, Sequence[str]]], spent: _S
     if not claims:
         return _abstention(asked, spent, warnings)
     text = " ".join(claim.text for claim in claims)
-    return Answer(text, tuple(claims), False, asked.turns, spent.usage, tuple(warnings), spent.model)
+    told = tuple(warnings)
+    return Answer(text, tuple(claims), False, asked.turns, spent.usage, told, spent.model, asked.answerable)
 
 
 def _in_full(asked: _Asked, text: str, places: Sequence[int]) -> str:
@@ -272,7 +283,7 @@ def _in_full(asked: _Asked, text: str, places: Sequence[int]) -> str:
 
 def _abstention(asked: _Asked, spent: _Spent, warnings: Sequence[str] | None = None) -> Answer:
     told = tuple(asked.warnings if warnings is None else warnings)
-    return Answer(ABSTENTION, (), True, asked.turns, spent.usage, told, spent.model)
+    return Answer(ABSTENTION, (), True, asked.turns, spent.usage, told, spent.model, asked.answerable)
 
 
 class _Spent:

@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from intentmem.memory.memory import Memory
+from intentmem.memory.read.budget import Budget
 from intentmem.memory.read.needs import Coverage, Need, needs_of
-from intentmem.memory.read.rounds import Budget, Reading, read
+from intentmem.memory.read.rounds import Reading, read
 from intentmem.memory.store.lexical import query_terms
 
 
@@ -49,6 +50,7 @@ def reading(coverages: list[Coverage], found: dict[str, np.ndarray], **more: obj
         "follow": lambda places: np.zeros(0, np.int64),
         "bridge": False,
         "budget": Budget(milliseconds=10_000),
+        "tokens": np.ones(60, np.float32),
         **more,
     }
     return read(**given)  # type: ignore[arg-type]
@@ -76,8 +78,45 @@ def test_reading_ends_after_two_rounds_that_bring_nothing() -> None:
 def test_the_budget_of_rounds_and_of_time_is_kept() -> None:
     found = {name: scores(50 + at) for at, name in enumerate("abcd")}
     needs = [said(name) for name in "abcd"]
-    assert len(reading(needs, found, budget=Budget(2, 10_000)).rounds) == 2
-    assert len(reading(needs, found, budget=Budget(8, 0)).rounds) == 1
+    assert len(reading(needs, found, budget=Budget(2, milliseconds=10_000)).rounds) == 2
+    assert len(reading(needs, found, budget=Budget(8, milliseconds=0)).rounds) == 1
+
+
+@pytest.mark.parametrize("budget", [Budget(candidates=34, milliseconds=10_000), Budget(tokens=34, milliseconds=10_000)])
+def test_no_more_turns_are_looked_at_than_the_budget_of_turns_and_of_their_tokens_allows(budget: Budget) -> None:
+    needs = [said("a"), said("b"), said("c")]
+    probed = {"a": scores(51, 52, 53), "b": scores(54, 55), "c": scores(56)}
+    found = reading(needs, probed, budget=budget)
+    assert [one.brought for one in found.rounds] == [32, 2]
+    assert {51, 52} <= set(found.places.tolist()) and not {53, 54, 56} & set(found.places.tolist())
+
+
+def test_the_budget_bounds_the_first_round_too_and_leaves_at_least_one_turn() -> None:
+    assert reading([said("a")], {}, budget=Budget(candidates=5)).rounds[0].brought == 5
+    assert reading([said("a")], {}, budget=Budget(tokens=0)).rounds[0].brought == 1
+
+
+def test_what_is_linked_is_followed_from_the_best_turns_and_a_requirement_without_words_is_still_looked_for() -> None:
+    asked: list[Need] = []
+    followed: list[list[int]] = []
+
+    def probe(need: Need) -> np.ndarray:
+        asked.append(need)
+        return scores(3)
+
+    def follow(places: np.ndarray) -> np.ndarray:
+        followed.append(places.tolist())
+        return np.array([57], np.int64)
+
+    silent = [Coverage(Need("?", (), "?"), np.zeros(60, np.float32)), said("b")]
+    found = reading(silent, {}, order=np.arange(49, -1, -1), probe=probe, follow=follow, bridge=True)
+    assert asked[0].text == "?" and followed == [[49, 48, 47, 46, 45]]
+    assert found.rounds[-1].looked_for == ("what is linked to it",) and found.brought_by[57][0] == len(found.rounds)
+
+
+def test_words_of_what_an_answer_names_may_be_missing() -> None:
+    assert reading([said("a")], {}).answerable == "missing"
+    assert reading([said("a")], {}, bridge=True).answerable == "partial"
 
 
 def test_a_name_in_an_answer_is_looked_for_when_parts_of_a_question_depend_on_one_another() -> None:
@@ -91,6 +130,7 @@ def test_a_name_in_an_answer_is_looked_for_when_parts_of_a_question_depend_on_on
     assert asked == ["Apollo the chosen one"] and 52 in found.places
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 49), unique=True, min_size=1), st.lists(st.integers(0, 59), unique=True))
 def test_every_place_is_read_once_and_the_best_stays_first(order: list[int], probed: list[int]) -> None:
     needs = [said("a"), said("b")]

@@ -37,3 +37,4 @@ def test_the_command_streams_and_prints_json(cli: Cli, tmp_path: Path, monkeypat
     assert printed.code == 0 and "134 euros a night. [T1]" in printed.out and "turn_" in printed.out
     found = json.loads(cli("answer", "What does the Casa do Cais cost?", "--json").out)
     assert found["text"] == "It costs 134 euros a night." and not found["abstained"]
+    assert found["answerable"] == "covered"

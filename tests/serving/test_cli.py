@@ -45,6 +45,13 @@ def ids(cli: Cli) -> list[str]:
     return [turn["id"] for turn in payload(cli("list", "--json"))["results"]]
 
 
+def test_an_explanation_shows_what_a_question_needed_and_what_was_found(filled: Cli) -> None:
+    found = payload(filled("search", "What does the Casa do Cais cost?", "--explain", "--json"))
+    assert found["reading"]["answerable"] == "covered" and found["reading"]["requirements"]
+    shown = filled("search", "What does the Casa do Cais cost?", "--explain")
+    assert shown.code == 0 and "answerable" in shown.out and "covered" in shown.out
+
+
 def test_ingest_and_search_find_a_turn(filled: Cli) -> None:
     found = payload(filled("search", "price of the Casa do Cais", "--limit", 1, "--json"))
     assert found["results"][0]["memory"] == "The Casa do Cais costs 134 euros a night."

@@ -73,6 +73,22 @@ def test_nothing_found_is_an_abstention_that_asks_no_model(filled: Memory) -> No
     assert found.abstained and client.asked == [] and found.usage["llm_calls"] == 0
 
 
+def test_a_question_in_other_words_still_reaches_the_model_which_is_told_so(filled: Memory) -> None:
+    client = FakeClient(answer=claims(("It costs 134 euros a night.", ["T2"])))
+    found = ask(filled, client, "How expensive was accommodation?")
+    assert found.answerable == "missing" and not found.abstained and len(client.asked) == 1
+    assert "no turn was found that uses its words" in client.prompt()
+    known = ask(filled, client)
+    assert known.answerable == "covered" and "no turn was found" not in client.prompt()
+    assert json.loads(json.dumps(known.as_json()))["answerable"] == "covered"
+
+
+def test_other_recipes_say_nothing_about_what_is_answerable(filled: Memory) -> None:
+    client = FakeClient(answer=claims())
+    found = ask(filled, client, "How expensive was accommodation?", recipe="dense")
+    assert found.answerable is None and found.abstained and "no turn was found" not in client.prompt()
+
+
 def test_the_prompt_holds_when_it_is_asked_and_dates_worked_out(filled: Memory) -> None:
     client = FakeClient(answer=claims(("Ana was there yesterday.", ["T1"])))
     found = ask(filled, client, "When was Ana in Porto?", query_time="2026-04-01T10:30:00Z")
@@ -129,6 +145,11 @@ def test_a_stream_shows_only_citations_of_the_context(filled: Memory, size: int)
 def test_a_stream_that_abstains_says_so_in_our_words(filled: Memory, pieces: tuple[str, ...]) -> None:
     seen, found = drained(filled, *pieces)
     assert seen == ABSTENTION and found.abstained
+
+
+def test_a_streamed_answer_is_told_what_was_not_found(filled: Memory) -> None:
+    seen, found = drained(filled, "134 [T2]", query="How expensive was accommodation?")
+    assert seen == "134 [T2]" and found.answerable == "missing"
 
 
 def test_a_short_answer_is_streamed_too(filled: Memory) -> None:

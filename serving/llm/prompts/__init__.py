@@ -23,7 +23,8 @@ from intentmem.memory.errors import InputError
 class Prompt:
     """One prompt.
 
-    examples: (user, assistant) texts shown before the call. tasks: advice by task, for a prompt that serves several.
+    examples: (user, assistant) texts shown before the call. tasks: advice by task or case, for a prompt that serves
+    several.
     hash: identity of the file's content; it stands in every key and trace.
     """
 
