@@ -27,10 +27,9 @@ if TYPE_CHECKING:
 REACH = 6
 """Texts before a turn that are read."""
 _FEWEST_TURNS, _MOST_TURNS, _STEPS = 12, 56, 20
-_LABELS_A_BATCH = {ONE: 16, SEVERAL: 14}
-_EACH = {ONE: 0.3, SEVERAL: 1.0}
-"""Weight of the decisions about single labels, which make scores comparable over turns, beside the softmax, which tells
-labels of like meaning apart."""
+_LABELS_A_BATCH = {ONE: 18, SEVERAL: 8}
+_EACH = 0.3
+"""Weight of the decisions about single labels beside the softmax of `one`: they make scores comparable over turns."""
 _NO_CONTEXT, _FORGOTTEN, _FOREIGN = 0.08, 0.08, 0.08
 _KEPT_TEXTS = 20_000
 
@@ -118,7 +117,7 @@ class OpenRecipe:
         return [(name, one) for name, lesson in self.lessons.items() for one in lesson.examples.get(conversation, ())]
 
     def loss(self, batch: Batch) -> torch.Tensor:
-        """The sum over tasks: a softmax over all labels, and a decision about each."""
+        """The sum over tasks: a decision about each label, and for `one` a softmax over all labels before that."""
         import torch
 
         if len(self.trunk) > _KEPT_TEXTS:
@@ -149,11 +148,13 @@ class OpenRecipe:
         offered = self._offers[name][[example.offered for example in examples]].to(found.device)
         losses = torch.nn.functional.binary_cross_entropy_with_logits(found, wanted, reduction="none")
         each = (losses * offered).sum() / len(examples)
+        if one.kind == SEVERAL:
+            return each
         shares = found.masked_fill(~offered, -1e9).log_softmax(dim=1)
         counts = wanted.sum(dim=1)
         told = (counts > 0).sum().clamp(min=1)
         best = -((shares * wanted).sum(dim=1) / counts.clamp(min=1)).sum() / told
-        return best + _EACH[one.kind] * each
+        return best + _EACH * each
 
     def _chosen(self, name: str, examples: Sequence[Example]) -> list[int]:
         """Rows of the labels to encode anew: some that apply here, then others, up to a limit."""

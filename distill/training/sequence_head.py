@@ -7,6 +7,7 @@ scopes so made is its goal's, and trains on all rounds together.
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,7 +36,6 @@ _DECAY = 1e-3
 _BATCH_ROWS = 4096
 _OWN_KEEP = 0.9
 _LEAST_OWN = 0.5
-_LEAST, _MOST = 0.4, 3.0
 
 Names = Mapping[str, object]
 DEFAULTS: Names = {
@@ -174,13 +174,13 @@ def _start(seed: int) -> dict[str, Vector]:
 
 
 def source_weights(gathered: Sequence[Case]) -> dict[str, float]:
-    """What a decision of each source weighs: sources count alike, as far as that is within `_LEAST` and `_MOST`.
+    """What a decision of each source weighs: a source counts by the root of its decisions.
 
-    Simulated conversations come in any number: by sheer number they would teach the head to neglect all others.
+    Simulated conversations come in any number, and by sheer number they would teach the head to neglect all others.
     """
     counts = Counter(case.source for case in gathered)
     even = len(gathered) / len(counts)
-    return {source: min(_MOST, max(_LEAST, even / count)) for source, count in counts.items()}
+    return {source: math.sqrt(even / count) for source, count in counts.items()}
 
 
 def _fit(
