@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-import threading
-from collections import OrderedDict, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from ..write.claim_keys import entity_key, is_user, property_key
 from ..write.entities import name_key
 from ..write.languages import FUNCTION_WORDS
 from ..write.properties import root_names
+from .kept import Kept
 from .needs import Property
 
 _ROUND = re.compile(r"[?!:;()\[\]“”]")
@@ -68,22 +68,17 @@ class CatalogueCache:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._kept: OrderedDict[int, Catalogue] = OrderedDict()
-        self._lock = threading.Lock()
+        self._kept = Kept[int, Catalogue](_NAMESPACES)
 
     def get(self, namespace: int) -> Catalogue:
         """The catalogue as SQLite has it."""
         records = self._store.record_index.version(namespace)
         aliases = self._store.record_index.aliases(namespace)
         version = (self._store.namespaces.epoch(namespace), records, tuple(sorted(aliases.items())))
-        with self._lock:
-            known = self._kept.get(namespace)
+        known = self._kept.get(namespace)
         if known is None or known.version != version:
             known = self._made(namespace, version, aliases)
-            with self._lock:
-                self._kept[namespace] = known
-                while len(self._kept) > _NAMESPACES:
-                    self._kept.popitem(last=False)
+            self._kept.put(namespace, known)
         return known
 
     def _made(self, namespace: int, version: Version, aliases: Mapping[str, str]) -> Catalogue:

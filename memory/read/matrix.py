@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +10,7 @@ from numpy.typing import NDArray
 from ..store.vectors import VectorIndex
 from ..types import Vector
 from .columns import Columns, Ints
+from .kept import Kept
 from .signals import centroids
 from .words import Pool
 
@@ -32,8 +31,7 @@ class MatrixCache:
     """Matrices of the namespaces read last."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[int, Matrix] = OrderedDict()
-        self._guard = threading.Lock()
+        self._kept = Kept[int, Matrix](_KEPT)
 
     def of(self, pool: Pool, index: VectorIndex) -> tuple[Vector, NDArray[np.bool_], Vector]:
         """Vectors (P, D) of a pool, which of them there are, and the centroids (S, D) of its sessions.
@@ -51,18 +49,13 @@ class MatrixCache:
         return vectors, embedded, centroids(pool.session, kept, pool.sessions)
 
     def _current(self, columns: Columns, index: VectorIndex) -> Matrix:
-        with self._guard:
-            known = self._kept.get(columns.namespace)
+        known = self._kept.get(columns.namespace)
         if known is None or known.columns.epoch != columns.epoch or len(known.columns) > len(columns):
             known = None
         elif len(known.columns) == len(columns) and known.embedded.all():
             return known
         matrix = _built(columns, index, known)
-        with self._guard:
-            self._kept[columns.namespace] = matrix
-            self._kept.move_to_end(columns.namespace)
-            while len(self._kept) > _KEPT:
-                self._kept.popitem(last=False)
+        self._kept.put(columns.namespace, matrix)
         return matrix
 
 

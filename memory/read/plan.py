@@ -6,8 +6,6 @@ is a distribution, and matching is soft.
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -23,6 +21,7 @@ from ..write.dates import query_range
 from ..write.mentions import find_mentions
 from ..write.vocabulary import Vocabulary
 from .columns import Columns
+from .kept import Kept
 from .needs import Need
 
 _LEAST = 0.02
@@ -88,8 +87,7 @@ class Planner:
 
     def __init__(self, decider: Decider) -> None:
         self._decider = decider
-        self._kept: OrderedDict[tuple[str, int], _Answers] = OrderedDict()
-        self._lock = threading.Lock()
+        self._kept = Kept[tuple[str, int], _Answers](_KEPT)
 
     def plan(
         self,
@@ -124,10 +122,8 @@ class Planner:
 
     def _decided(self, query: str, vector: Vector, vocabularies: Mapping[str, Vocabulary]) -> _Answers:
         key = (query, id(vocabularies))
-        with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                return replace(self._kept[key], calls=0)
+        if (known := self._kept.get(key)) is not None:
+            return replace(known, calls=0)
         plan = self._decider.decide(PLAN, [Item({"question": query}, vector=vector)])[0]
         event = self._labelled(EVENT, query, vector, vocabularies["event"])
         types = self._labelled(ENTITY_TYPES, query, vector, vocabularies["entity_type"])
@@ -136,10 +132,7 @@ class Planner:
         made = _Answers(vocabularies, _grouped(plan), _likely(event), _likely(types), calls)
         # What stands in for a model that failed is asked anew; what takes no call is as cheap as before.
         if calls and all(one.calls or not one.unsure for one in decisions):
-            with self._lock:
-                self._kept[key] = made
-                while len(self._kept) > _KEPT:
-                    self._kept.popitem(last=False)
+            self._kept.put(key, made)
         return made
 
     def _labelled(self, task: Task, query: str, vector: Vector, vocabulary: Vocabulary) -> Decision:

@@ -104,15 +104,12 @@ class Reader:
         near = self._store.links.neighbours(request.namespace, pool.rows[places].tolist())
         rank_of = np.full(len(pool), len(ranked.places), np.int64)
         rank_of[ranked.places] = np.arange(len(ranked.places))
+        seq, trajectories = pool.columns.seq[pool.positions], pool.columns.trajectory[pool.positions]
         found = []
         for one in near:
             (trajectory,) = pool.columns.trajectories.of([one.trajectory]) or [-1]
-            seq = pool.columns.seq[pool.positions]
             inside = np.flatnonzero(
-                (pool.columns.trajectory[pool.positions] == trajectory)
-                & (seq >= one.first_seq)
-                & (seq <= one.last_seq)
-                & pool.eligible
+                (trajectories == trajectory) & (seq >= one.first_seq) & (seq <= one.last_seq) & pool.eligible
             )
             if len(inside):
                 found.append(int(inside[rank_of[inside].argmin()]))

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import logging
 import re
-import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -26,6 +24,7 @@ from ..store.record_index import ALL, Known
 from ..tasks import PROPERTY_MATCH, Candidates, Item
 from .catalogue import EMPTY, Catalogue, CatalogueCache
 from .columns import Ints
+from .kept import Kept
 from .needs import MOST, Need, Property, Span, bridged, needs_of, things_of
 from .plan import Plan
 
@@ -55,8 +54,7 @@ class Requirements:
         self._decider = decider
         self._decomposer = decomposer
         self._catalogues = CatalogueCache(store)
-        self._kept: OrderedDict[tuple[object, ...], Needs] = OrderedDict()
-        self._lock = threading.Lock()
+        self._kept = Kept[tuple[object, ...], Needs](_KEPT)
 
     def known(self, namespace: int) -> bool:
         """Whether there are records to align to."""
@@ -87,10 +85,8 @@ class Requirements:
         version = catalogue.version or (self._store.namespaces.epoch(namespace),)
         span: Span = "all_matching" if plan.groups["span"]["all_matching"] >= 0.5 else "one"
         key = (namespace, version, question, splits and now.date(), span, plan.since, plan.until, known)
-        with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                return self._kept[key], 0
+        if (kept := self._kept.get(key)) is not None:
+            return kept, 0
         needs, calls, whole = self._split(question, now) if splits else (needs_of(question), 0, True)
         needs = tuple(replace(need, span=span, since=plan.since, until=plan.until) for need in needs)
         if catalogue.entities:
@@ -98,14 +94,8 @@ class Requirements:
             needs, calls = self._hops(namespace, catalogue, question, needs, known), calls + more
         needs = tuple(need if need.after is None else replace(need, text=_without_hole(need.text)) for need in needs)
         if whole:
-            self._keep(key, needs)
+            self._kept.put(key, needs)
         return needs, calls
-
-    def _keep(self, key: tuple[object, ...], needs: Needs) -> None:
-        with self._lock:
-            self._kept[key] = needs
-            while len(self._kept) > _KEPT:
-                self._kept.popitem(last=False)
 
     def _split(self, question: str, now: datetime) -> tuple[Needs, int, bool]:
         """Requirements by the writer; with the calls they took, and whether it did not fail."""

@@ -6,8 +6,6 @@ frequencies are spread along the conversation when a question comes: the same sc
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +14,7 @@ from numpy.typing import NDArray
 from ..store import Store
 from ..store.lexical import Postings
 from .columns import Columns, Floats, Ints
+from .kept import Kept
 
 K1, B = 1.2, 0.4
 """Saturation and length normalisation of BM25."""
@@ -31,23 +30,17 @@ class PostingCache:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._kept: OrderedDict[tuple[int, str], tuple[tuple[int, int, int], Postings]] = OrderedDict()
-        self._guard = threading.Lock()
+        self._kept = Kept[tuple[int, str], tuple[tuple[int, int, int], Postings]](_CACHED_TERMS)
 
     def get(self, columns: Columns, term: str) -> Postings:
         """Where a term occurs, as of the columns."""
         key = (columns.namespace, term)
         version = (columns.epoch, len(columns), columns.last_intent)
-        with self._guard:
-            found = self._kept.get(key)
+        found = self._kept.get(key)
         if found is not None and found[0] == version:
             return found[1]
         postings = self._store.lexical.postings(columns.namespace, term)
-        with self._guard:
-            self._kept[key] = (version, postings)
-            self._kept.move_to_end(key)
-            while len(self._kept) > _CACHED_TERMS:
-                self._kept.popitem(last=False)
+        self._kept.put(key, (version, postings))
         return postings
 
 

@@ -49,9 +49,16 @@ def _empty_memory(profile: str | None) -> Iterator[Memory]:
     """A memory in a folder that is gone afterwards."""
     from intentmem.serving.compose import open_memory
 
-    overrides: dict[str, Any] = {} if profile is None else {"embedder": {"profile": profile}}
-    with tempfile.TemporaryDirectory(prefix="intentmem-bench-") as folder, open_memory(folder, **overrides) as memory:
+    with (
+        tempfile.TemporaryDirectory(prefix="intentmem-bench-") as folder,
+        open_memory(folder, **_given(profile)) as memory,
+    ):
         yield memory
+
+
+def _given(profile: str | None) -> dict[str, Any]:
+    """Settings that an embedder profile of the command line stands for."""
+    return {} if profile is None else {"embedder": {"profile": profile}}
 
 
 @app.command()
@@ -207,9 +214,8 @@ def llm(
 
     def measure(progress: Progress) -> Report:
         plan = LLMPlan(corpus, data, trajectory, turns, questions, at_once)
-        given: dict[str, Any] = {} if profile is None else {"embedder": {"profile": profile}}
         with tempfile.TemporaryDirectory(prefix="intentmem-bench-") as folder:
-            return run(plan, Path(folder), given, command_line(), progress)
+            return run(plan, Path(folder), _given(profile), command_line(), progress)
 
     finish(measure, json)
 
