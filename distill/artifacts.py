@@ -7,7 +7,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,15 +18,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from intentmem.memory.errors import ArtifactError, InputError, MissingExtraError, StoreError
-from intentmem.memory.tasks import Item, Task
+from intentmem.memory.tasks import ASKED_OF_QUESTIONS, Item, Task
 from intentmem.memory.types import Vector
 
 from . import canary, manifest
 from .backbone import Backbone
 from .calibration import ece
-from .encoding import AdaptedEncoder, Adapter, layer_stack
+from .encoding import AdaptedEncoder, Adapter
 from .families import family_of, student_class
 from .judging import Judged
+from .layers import layer_stack
 from .manifest import Manifest
 from .model_card import model_card
 from .splits import check_disjoint, digest
@@ -186,14 +187,17 @@ def try_canaries(artifacts: Sequence[Artifact], students: Mapping[str, Student],
         canary.check(artifact.task.name, students[artifact.task.name], artifact.canary, encodings, alone)
 
 
-def encodings_for(students: Sequence[Student] | Any, encoder: AdaptedEncoder) -> Encodings:
-    """Encodings in which the adapters of turn-level students are asked together.
+def encodings_for(students: Iterable[Student], encoder: AdaptedEncoder) -> Encodings:
+    """Encodings in which the adapters of turn-level students are asked together, and those that a question passes.
 
     A student whose options say `tokens` reads the states of single tokens too.
     """
-    together = [student for student in students if student.task.fields[0].name == "turn"]
-    names = tuple(dict.fromkeys(student.adapter for student in together))
-    return Encodings(encoder, names, [student.adapter for student in together if student.options().get("tokens")])
+    asked = {task.name for task in ASKED_OF_QUESTIONS}
+    known = list(students)
+    of_turns = [student for student in known if student.task.fields[0].name == "turn"]
+    of_questions = [student for student in known if student.task.name in asked]
+    groups = [tuple(dict.fromkeys(student.adapter for student in group)) for group in (of_turns, of_questions)]
+    return Encodings(encoder, groups, [student.adapter for student in of_turns if student.options().get("tokens")])
 
 
 def load(folder: Path, base: Backbone, task: Task | None = None) -> tuple[Artifact, Student, Encodings]:

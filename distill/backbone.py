@@ -19,6 +19,7 @@ import numpy as np
 from intentmem.memory.errors import EmbedderError, MissingExtraError
 from intentmem.memory.types import Vector
 
+from .layers import Layers
 from .profiles import EmbedderProfile
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class Backbone:
         try:
             wrapped = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
             self.tokenizer: Any = wrapped.backend_tokenizer
-            self.module: Any = _quietly_loaded(folder).eval().to(self.device)
+            self._take(_quietly_loaded(folder).eval().to(self.device))
         except (OSError, ValueError, AttributeError, RuntimeError) as error:
             raise EmbedderError(f"the encoder in {folder} could not be loaded: {error}") from error
         self.tokenizer.no_padding()
@@ -66,6 +67,9 @@ class Backbone:
             self._choose_dtype()
         else:
             self.module.to(_named_dtype(dtype))
+
+    def _take(self, module: Any) -> None:
+        self.module, self._states = module, Layers(module)
 
     @property
     def dtype(self) -> torch.dtype:
@@ -97,7 +101,7 @@ class Backbone:
             sizes = torch.tensor(lengths, device=self.device)
             mask = (torch.arange(longest, device=self.device) < sizes[:, None]).long()
         with torch.inference_mode():
-            hidden = self.module(input_ids=inputs, attention_mask=mask).last_hidden_state.float()
+            hidden = self._states(inputs, mask).float()
             if self.pooling == "cls":
                 vectors = hidden[:, 0]
             elif mask is None:
@@ -117,12 +121,13 @@ class Backbone:
         found, reduced_seconds = self._timed(reduced, canary)
         agreement = float(_cosines(expected, found).min())
         keep = agreement >= _AGREEMENT and reduced_seconds < plain_seconds
-        self.module = reduced if keep else plain
+        self._take(reduced if keep else plain)
         _log.info("%s: cosine %.5f to float32, %.2f x its time", candidate, agreement, reduced_seconds / plain_seconds)
 
     def _timed(self, module: Any, canary: list[list[int]]) -> tuple[Vector, float]:
         """Pooled canary and seconds of the faster of two runs, the first of three being a warm-up."""
-        self.module, seconds = module, []
+        self._take(module)
+        seconds = []
         for _ in range(3):
             started = time.perf_counter()
             vectors = self.pooled(canary)

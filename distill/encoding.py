@@ -19,10 +19,10 @@ from intentmem.memory.errors import InputError
 from intentmem.memory.types import Vector
 
 from .backbone import Backbone
+from .layers import Layers, layer_stack, section
 
 if TYPE_CHECKING:
     import torch
-    from torch import nn
 
 PLAIN = "plain"
 """The name under which texts are encoded by the base as it is."""
@@ -66,13 +66,13 @@ class AdaptedEncoder:
         self.base = base
         layers = layer_stack(base.module)
         self._split = min((a.first_layer for a in adapters), default=len(layers))
-        self._trunk = section(base.module, layers[: self._split], whole=True)
-        self._tops: dict[str, Any] = {}
+        self._trunk = Layers(section(base.module, layers[: self._split], whole=True), whole=True)
+        self._tops: dict[str, Layers] = {}
         self._limits = {adapter.name: adapter.max_tokens for adapter in adapters}
         for adapter in adapters:
             merged = merge(layers, adapter)
-            self._tops[adapter.name] = section(base.module, merged[self._split :], whole=False)
-        self._tops[PLAIN] = section(base.module, layers[self._split :], whole=False)
+            self._tops[adapter.name] = Layers(section(base.module, merged[self._split :], whole=False), whole=False)
+        self._tops[PLAIN] = Layers(section(base.module, layers[self._split :], whole=False), whole=False)
         self._limits[PLAIN] = MAX_TOKENS
 
     @property
@@ -132,9 +132,9 @@ class AdaptedEncoder:
         sizes = [len(one) for one in ids]
         found = {}
         with torch.inference_mode():
-            shared = self._trunk(input_ids=inputs, attention_mask=given).last_hidden_state
+            shared = self._trunk(inputs, given)
             for name in names:
-                hidden = self._tops[name](inputs_embeds=shared, attention_mask=given).last_hidden_state.float()
+                hidden = self._tops[name](shared, given).float()
                 means = mean_over(hidden, mask).cpu().numpy()
                 states = hidden.cpu().numpy() if name in with_tokens else None
                 found[name] = [
@@ -142,19 +142,6 @@ class AdaptedEncoder:
                     for row, (mean, size) in enumerate(zip(means, sizes, strict=True))
                 ]
         return found
-
-
-def layer_stack(module: Any) -> list[Any]:
-    """The layers of an encoder, lowest first.
-
-    Raises:
-        InputError: the model is no such encoder.
-    """
-    layers = getattr(getattr(module, "encoder", None), "layer", None)
-    if layers is None or not hasattr(module, "embeddings") or getattr(module.config, "is_decoder", False):
-        kind = type(module).__name__
-        raise InputError("base", f"{kind} is not a stack of encoder layers", "use a BERT-like encoder, such as MiniLM")
-    return list(layers)
 
 
 def merge(layers: Sequence[Any], adapter: Adapter) -> list[Any]:
@@ -221,32 +208,3 @@ def mean_over(hidden: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     """(B, T, D) token states to (B, D): the mean over each row's tokens."""
     weights = mask.unsqueeze(-1).to(hidden.dtype)
     return (hidden * weights).sum(dim=1) / weights.sum(dim=1)
-
-
-def section(module: Any, layers: Sequence[Any], whole: bool) -> Any:
-    """The encoder with these layers only; unless it is `whole`, it takes hidden states in the place of token ids."""
-    from torch import nn
-
-    section = copy.copy(module)
-    section._modules = dict(module._modules)
-    encoder = copy.copy(module.encoder)
-    encoder._modules = {**module.encoder._modules, "layer": nn.ModuleList(layers)}
-    section._modules["encoder"] = encoder
-    section._modules["pooler"] = None
-    section.config = copy.copy(module.config)
-    section.config.num_hidden_layers = encoder.config.num_hidden_layers = len(layers)
-    if not whole:
-        section._modules["embeddings"] = _passing_on()
-    return section.eval()
-
-
-def _passing_on() -> nn.Module:
-    from torch import nn
-
-    class PassingOn(nn.Module):
-        """In the place of embeddings: the hidden states that were given."""
-
-        def forward(self, *_: Any, inputs_embeds: torch.Tensor, **__: Any) -> torch.Tensor:
-            return inputs_embeds
-
-    return PassingOn()

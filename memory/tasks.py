@@ -407,6 +407,9 @@ RECORD_SPANS = Task(
     source="EnSIMem, section 3",
 )
 
+ASKED_OF_QUESTIONS = (PLAN, EVENT, ENTITY_TYPES)
+"""What a plan is made of: all of them are asked of every question, one after another."""
+
 TASKS: Mapping[str, Task] = {
     task.name: task
     for task in (

@@ -17,37 +17,45 @@ _KEPT_TOKENS = 512
 
 
 class Encodings:
-    """Texts by adapter, each text encoded once: turn-level tasks of one turn share a pass, labels are kept.
+    """Texts by adapter, each text encoded once: the tasks of one turn, or of one question, share a pass; labels are
+    kept.
 
-    All adapters are asked at once, as what is asked of one is about to be asked of the others.
+    Args:
+        groups: adapters that are asked at once, as what is asked of one is about to be asked of the others. An adapter
+            of several groups brings those of the first; the others' find it done.
+        with_tokens: those of them whose students read the states of single tokens.
     """
 
-    def __init__(self, encoder: AdaptedEncoder, turn_adapters: Sequence[str], with_tokens: Sequence[str] = ()) -> None:
+    def __init__(
+        self, encoder: AdaptedEncoder, groups: Sequence[Sequence[str]] = (), with_tokens: Sequence[str] = ()
+    ) -> None:
         self.encoder = encoder
-        self._together = tuple(turn_adapters)
+        self._together = {name: tuple(group) for group in reversed(groups) for name in group}
         self._with_tokens = frozenset(with_tokens)
         self._turns: OrderedDict[str, dict[str, Encoded]] = OrderedDict()
         self._tokens: deque[str] = deque()
         self._texts: dict[str, OrderedDict[str, Encoded]] = {}
 
     def turns(self, texts: Sequence[str], adapter: str, tokens: bool = False) -> list[Encoded]:
-        """Turns by one adapter, and by all turn adapters on the way.
+        """Turns or questions by one adapter, and by all of its group on the way.
 
         Args:
             tokens: whether the states of their tokens are needed.
         """
         if adapter not in self._together:
             return self.encoder.encode(texts, [adapter], [adapter])[adapter] if tokens else self.texts(texts, adapter)
-        found = {text: self._turns[text] for text in texts if text in self._turns}
+        found = {text: self._turns[text][adapter] for text in texts if adapter in self._turns.get(text, ())}
         if tokens:
-            found = {text: one for text, one in found.items() if one[adapter].tokens is not None}
+            found = {text: one for text, one in found.items() if one.tokens is not None}
         fresh = [text for text in dict.fromkeys(texts) if text not in found]
         if fresh:
-            made = self.encoder.encode(fresh, self._together, [n for n in self._together if n in self._with_tokens])
+            group = self._together[adapter]
+            made = self.encoder.encode(fresh, group, [name for name in group if name in self._with_tokens])
             for row, text in enumerate(fresh):
-                found[text] = self._turns[text] = {name: made[name][row] for name in self._together}
+                self._turns[text] = self._turns.get(text, {}) | {name: made[name][row] for name in group}
+                found[text] = self._turns[text][adapter]
             self._forget_some(fresh)
-        return [found[text][adapter] for text in texts]
+        return [found[text] for text in texts]
 
     def _forget_some(self, fresh: Sequence[str]) -> None:
         if self._with_tokens:

@@ -12,7 +12,8 @@ import numpy as np
 from intentmem.memory.errors import InputError, MissingExtraError
 
 from ..backbone import Backbone
-from ..encoding import MAX_TOKENS, Adapter, layer_stack, mean_over, padded
+from ..encoding import MAX_TOKENS, Adapter, mean_over, padded
+from ..layers import layer_stack
 from .processes import accelerator
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ import numpy as np
 from intentmem.memory.types import Vector
 
 from ..backbone import Backbone
-from ..encoding import PLAIN, AdaptedEncoder, batches, layer_stack
+from ..encoding import PLAIN, AdaptedEncoder, batches
+from ..layers import layer_stack
 from .adapting import LoraShape
 from .loop import LoopConfig
 

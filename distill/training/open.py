@@ -107,7 +107,7 @@ class _Made:
 
     def _encodings(self, student: OpenStudent) -> Encodings:
         tokens = (student.adapter,) if student.settings.tokens else ()
-        return Encodings(self._encoder, (student.adapter,), tokens)
+        return Encodings(self._encoder, ((student.adapter,),), tokens)
 
     def _of(self, task: Task, split: str, most: int) -> list[Trace]:
         """Traces of a task in a split, of so many conversations at most, alike spread over the split."""

@@ -26,9 +26,10 @@ from intentmem.memory.tasks import ENTITY_TYPES, EVENT, PLAN, PROPERTY_MATCH, RE
 from .. import artifacts
 from ..artifacts import Artifact
 from ..backbone import Backbone
-from ..encoding import AdaptedEncoder, Adapter, layer_stack
+from ..encoding import AdaptedEncoder, Adapter
 from ..families import family_for, part
 from ..judging import judge
+from ..layers import layer_stack
 from ..profiles import resolve_profile
 from ..runtime import StudentDecider
 from ..sources import Examples, Source, load_examples, parse_source

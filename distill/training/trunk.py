@@ -10,7 +10,8 @@ import numpy as np
 
 from intentmem.memory.types import Vector
 
-from ..encoding import batches, layer_stack, mean_over, padded, section
+from ..encoding import batches, mean_over, padded
+from ..layers import layer_stack, section
 from .adapting import AdaptingEncoder
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from ..blas import one_blas_thread
 from ..store import Store
 from .columns import Ints
 from .needs import Need, coverage
@@ -32,6 +33,10 @@ class Reader:
         Raises:
             EmbedderMismatchError: stored vectors come from another embedder.
         """
+        with one_blas_thread():
+            return self._read(request)
+
+    def _read(self, request: SearchRequest) -> Ranked:
         ranked = self._searcher.rank(request)
         if request.recipe is not Recipe.FUSED or ranked.evidence is None:
             return ranked
@@ -52,7 +57,7 @@ class Reader:
         reading = read(
             ranked.places,
             coverages,
-            lambda need: self._searcher.again(request, ranked, need.text, need.terms),
+            lambda needs: self._searcher.again(request, ranked, needs),
             lambda places: self._names(request.namespace, pool.rows[places]),
             lambda places: self._linked(request, ranked, places),
             _bridges(ranked.plan),

@@ -29,8 +29,9 @@ _BRIDGES = 3
 _ANCHORS = 5
 _IDLE = 2
 
-Probe = Callable[[Need], Floats]
-"""Scores (P,) of a pool for a requirement, minus infinity where a turn may not be returned."""
+Probe = Callable[[Sequence[Need]], Iterator[Floats]]
+"""Scores (P,) of a pool for each of some requirements, minus infinity where a turn may not be returned: their texts are
+encoded together, the scores made one by one as they are taken."""
 Names = Callable[[Ints], list[str]]
 """Names that some turns of a pool mention."""
 Recorded = Callable[[Need], Ints]
@@ -47,15 +48,12 @@ class Along:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """Turns that are known to say something, instead of a look for words."""
+class Found:
+    """Turns that were looked for. sure: they are known to say something, so that bringing none is no reason to stop."""
 
     text: str
     places: Ints
-
-
-Step = Need | Along | Known
-"""What a round looks for."""
+    sure: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,20 +109,20 @@ def read(
     brought: dict[int, tuple[int, str]] = {}
     held = _fitting(order[:CANDIDATES], order[:0], tokens, budget)
     rounds = [Round(("the question",), len(held), _verdicts(coverages, held))]
-    waiting = _steps(coverages, held, names, bridge, recorded)
+    waiting = _steps(coverages, held, probe, names, bridge, recorded)
     idle = 0
     while len(rounds) < budget.rounds and idle < _IDLE and not _spent(started, held, tokens, budget):
         asked = next(waiting, None)
         if asked is None:
             break
-        found = _found(asked, held, probe, follow)
+        found = (asked.places if isinstance(asked, Found) else follow(held[:_ANCHORS]))[:_BROUGHT]
         new = found[~np.isin(found, held)]
         fresh = _fitting(new, held, tokens, budget)
         if len(fresh) < len(new):
             found = found[~np.isin(found, new[len(fresh) :])]
         for place in fresh.tolist():
             brought.setdefault(place, (len(rounds) + 1, asked.text))
-        if not isinstance(asked, Known):
+        if not (isinstance(asked, Found) and asked.sure):
             idle = 0 if len(fresh) else idle + 1
         rankings.append(found)
         held = np.concatenate([held, fresh])
@@ -145,24 +143,19 @@ def _fitting(places: Ints, held: Ints, tokens: Floats, budget: Budget) -> Ints:
     return places[: count if len(held) else max(1, count)]
 
 
-def _found(asked: Step, held: Ints, probe: Probe, follow: Follow) -> Ints:
-    if isinstance(asked, Need):
-        return _best(probe(asked))
-    return (asked.places if isinstance(asked, Known) else follow(held[:_ANCHORS]))[:_BROUGHT]
-
-
-def _steps(coverages: Sequence[Coverage], held: Ints, names: Names, bridge: bool, recorded: Recorded) -> Iterator[Step]:
+def _steps(
+    coverages: Sequence[Coverage], held: Ints, probe: Probe, names: Names, bridge: bool, recorded: Recorded
+) -> Iterator[Found | Along]:
     """What to look for next: what records point to, what is not covered, each requirement by itself, then what earlier
-    answers name.
+    answers name. Each step is made when the one before it was not enough.
     """
     for coverage in coverages:
         places = recorded(coverage.need)
         if len(places):
-            yield Known(f"records: {coverage.need.text}", places)
+            yield Found(f"records: {coverage.need.text}", places, sure=True)
     if len(coverages) > 1:
-        for coverage in sorted(coverages, key=lambda one: one.of(held)):
-            if coverage.verdict(held) != "covered":
-                yield coverage.need
+        worst = sorted(coverages, key=lambda one: one.of(held))
+        yield from _probed([one.need for one in worst if one.verdict(held) != "covered"], probe)
     if not bridge:
         return
     for coverage in coverages:
@@ -170,9 +163,13 @@ def _steps(coverages: Sequence[Coverage], held: Ints, names: Names, bridge: bool
         said = coverage.said if coverage.need.after is None else coverages[coverage.need.after].said
         best = held[np.argsort(-said[held], kind="stable")[:_BRIDGES]]
         found = [name for name in names(best) if fold(name) not in asked]
-        for name in found[:_BRIDGES]:
-            yield bridged(coverage.need, name)
+        yield from _probed([bridged(coverage.need, name) for name in found[:_BRIDGES]], probe)
     yield Along()
+
+
+def _probed(needs: Sequence[Need], probe: Probe) -> Iterator[Found]:
+    for need, scores in zip(needs, probe(needs) if needs else (), strict=True):
+        yield Found(need.text, _best(scores))
 
 
 def _best(scores: Floats) -> Ints:

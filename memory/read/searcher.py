@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from math import inf
@@ -23,6 +23,7 @@ from . import rank
 from .budget import Budget
 from .columns import ColumnCache, Columns, Floats, Ints
 from .matrix import MatrixCache, gathered
+from .needs import Need
 from .parts import ALL_PARTS
 from .plan import Plan, Planner
 from .request import Recipe, SearchRequest
@@ -126,12 +127,12 @@ class Searcher:
             columns, positions, scores[order], order, plan, evidence, shares, seconds, warnings, query, plan.calls
         )
 
-    def again(self, request: SearchRequest, ranked: Ranked, text: str, words: tuple[str, ...]) -> Floats:
-        """Scores (P,) of the same pool for another text with its words, by the fused recipe."""
+    def again(self, request: SearchRequest, ranked: Ranked, needs: Sequence[Need]) -> Iterator[Floats]:
+        """Scores (P,) of the same pool for each of some requirements with their words, by the fused recipe."""
         assert ranked.evidence is not None
-        query = self._embedder.encode([text], "query")[0]
-        plan = replace(ranked.plan, terms=words, names=frozenset(words) & ranked.plan.names)
-        return rank.fused(self._signals(request, ranked.evidence.pool, plan, query), self.weights)[0]
+        for need, query in zip(needs, self._embedder.encode([need.text for need in needs], "query"), strict=True):
+            plan = replace(ranked.plan, terms=need.terms, names=frozenset(need.terms) & ranked.plan.names)
+            yield rank.fused(self._signals(request, ranked.evidence.pool, plan, query), self.weights)[0]
 
     def parts_in_use(self, namespace: int, recipe: Recipe) -> frozenset[str]:
         """The parts that a search of this namespace by this recipe makes use of: no other can be worth anything.

@@ -220,7 +220,7 @@ def test_tokens_are_read_of_tasks_that_are_not_about_turns_too(tiny: Backbone) -
         np.array([1.0, 5.0, -4.0], np.float32),
     )
     one, item = student(TICKET, wide), Item({"text": "w3 w7"}, offered("w3", "w9"))
-    about_turns = Encodings(changed_encoder(tiny), ("labels",), ("labels",))
+    about_turns = Encodings(changed_encoder(tiny), (("labels",),), ("labels",))
     found = [one.decide([item], used)[0] for used in (about_turns, Encodings(changed_encoder(tiny), ()))]
     assert found[0].probabilities == pytest.approx(found[1].probabilities, abs=1e-4)
 
@@ -229,7 +229,7 @@ def test_token_states_are_kept_of_the_latest_turns_alone_and_made_again_when_nee
     tiny: Backbone, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(base, "_KEPT_TOKENS", 4)
-    encodings = Encodings(changed_encoder(tiny), ("labels",), ("labels",))
+    encodings = Encodings(changed_encoder(tiny), (("labels",),), ("labels",))
     texts = [f"w{number} w{number + 1}" for number in range(10)]
     first = encodings.turns(texts, "labels", tokens=True)
     kept = encodings.turns(texts, "labels")

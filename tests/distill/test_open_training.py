@@ -67,7 +67,7 @@ class Alone:
         assert isinstance(made.student, OpenStudent)
         self.student = made.student
         tokens = (made.adapter.name,) if made.student.settings.tokens else ()
-        self.encodings = Encodings(AdaptedEncoder(base, (made.adapter,)), (made.adapter.name,), tokens)
+        self.encodings = Encodings(AdaptedEncoder(base, (made.adapter,)), ((made.adapter.name,),), tokens)
 
     def decide(self, task: Task, items: object) -> list[Decision]:
         return self.student.decide(items, self.encodings)  # type: ignore[arg-type]
@@ -121,7 +121,7 @@ def test_what_is_learnt_is_what_answers(tiny: Backbone) -> None:
                 parameter += 0.05 * torch.ones_like(parameter)
     plain = family.OpenOptions("several", family.UNCALIBRATED["several"])
     student = OpenStudent(ENTITY_TYPES, "labels", family.scoring(recipe.heads["entity_types"]), plain)
-    encodings = Encodings(AdaptedEncoder(tiny, (encoder.adapter("labels"),)), ("labels",), ("labels",))
+    encodings = Encodings(AdaptedEncoder(tiny, (encoder.adapter("labels"),)), (("labels",),), ("labels",))
     found, _ = student.scores(shared_items(asked), encodings)
     one = recipe.lessons["entity_types"]
     readings = [example.reading for part in one.examples.values() for example in part]

@@ -151,7 +151,7 @@ def test_l05_a_student_damaged_in_memory_is_found_by_its_canary_and_loaded_anew(
     assert running.recheck()
     encodings = running.active().encodings
     assert encodings is not None
-    for weights in next(iter(encodings.encoder._tops.values())).encoder.layer[-1].parameters():
+    for weights in next(iter(encodings.encoder._tops.values())).module.encoder.layer[-1].parameters():
         weights.data.zero_()
     assert not running.recheck()
     assert running.decide(MOOD, ASKED)[0].probabilities == before.probabilities

@@ -86,7 +86,7 @@ def test_one_seed_gives_one_student(made: Trained, tiny: Backbone) -> None:
 
 
 def test_items_of_a_trace_are_decided_without_vectors_at_hand(made: Trained, tiny: Backbone) -> None:
-    encodings = Encodings(AdaptedEncoder(tiny, [made.adapter]), ["scope"])
+    encodings = Encodings(AdaptedEncoder(tiny, [made.adapter]), [["scope"]])
     items = [trace.item() for trace in traces()[:20]]
     for item, decision in zip(items, made.student.decide(items, encodings), strict=True):
         SCOPE.check(item, decision)

@@ -1,5 +1,7 @@
 """Requirements of a question, and reading in rounds until they are covered."""
 
+from collections.abc import Iterator, Sequence
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -45,7 +47,7 @@ def reading(coverages: list[Coverage], found: dict[str, np.ndarray], **more: obj
     given: dict[str, object] = {
         "order": np.arange(50),
         "coverages": coverages,
-        "probe": lambda need: found.get(need.text, scores()),
+        "probe": lambda needs: (found.get(need.text, scores()) for need in needs),
         "names": lambda places: [],
         "follow": lambda places: np.zeros(0, np.int64),
         "bridge": False,
@@ -100,9 +102,10 @@ def test_what_is_linked_is_followed_from_the_best_turns_and_a_requirement_withou
     asked: list[Need] = []
     followed: list[list[int]] = []
 
-    def probe(need: Need) -> np.ndarray:
-        asked.append(need)
-        return scores(3)
+    def probe(needs: Sequence[Need]) -> Iterator[np.ndarray]:
+        for need in needs:
+            asked.append(need)
+            yield scores(3)
 
     def follow(places: np.ndarray) -> np.ndarray:
         followed.append(places.tolist())
@@ -122,9 +125,10 @@ def test_words_of_what_an_answer_names_may_be_missing() -> None:
 def test_a_name_in_an_answer_is_looked_for_when_parts_of_a_question_depend_on_one_another() -> None:
     asked: list[str] = []
 
-    def probe(need: Need) -> np.ndarray:
-        asked.append(need.text)
-        return scores(52)
+    def probe(needs: Sequence[Need]) -> Iterator[np.ndarray]:
+        for need in needs:
+            asked.append(need.text)
+            yield scores(52)
 
     found = reading([said("the chosen one", 3)], {}, bridge=True, names=lambda places: ["Apollo"], probe=probe)
     assert asked == ["Apollo the chosen one"] and 52 in found.places

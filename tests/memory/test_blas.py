@@ -1,0 +1,30 @@
+"""One thread for BLAS while a search runs, and the former number afterwards."""
+
+from threadpoolctl import ThreadpoolController, threadpool_limits
+
+from intentmem.memory.blas import one_blas_thread
+
+
+def threads() -> set[int]:
+    return {one["num_threads"] for one in ThreadpoolController().info() if one["user_api"] == "blas"}
+
+
+def test_the_limit_holds_until_the_last_of_those_who_asked_for_it_is_done() -> None:
+    with threadpool_limits(limits=2, user_api="blas"):
+        before = threads()
+        with one_blas_thread():
+            with one_blas_thread():
+                assert threads() == {1}
+            assert threads() == {1}
+        assert threads() == before
+
+
+def test_the_limit_is_lifted_when_the_block_fails() -> None:
+    with threadpool_limits(limits=2, user_api="blas"):
+        before = threads()
+        try:
+            with one_blas_thread():
+                raise RuntimeError
+        except RuntimeError:
+            pass
+        assert threads() == before
