@@ -14,9 +14,10 @@ from .needs import Need, coverage
 from .plan import Plan
 from .request import Recipe, SearchRequest
 from .requirements import record_turns
-from .rounds import TOKENS_A_TERM, Reading, read
+from .rounds import CANDIDATES, TOKENS_A_TERM, Reading, read
 from .searcher import Ranked, Searcher
 from .support import mixed
+from .wide import widely, width
 
 
 class Reader:
@@ -65,7 +66,19 @@ class Reader:
             pool.columns.length[pool.positions] * TOKENS_A_TERM,
             lambda need: self._recorded(request, ranked, need),
         )
-        return _reordered(ranked, reading)
+        ranked = _reordered(ranked, reading)
+        # Groups are spread by themselves, and their scores are those of their turns.
+        return ranked if request.group_by or self._searcher.budget.rounds < 2 else self._widely(ranked)
+
+    def _widely(self, ranked: Ranked) -> Ranked:
+        """The turns that rounds look at in the order of a wide reading, where the plan asks for one."""
+        wide = width(ranked.plan.groups)
+        if not wide or ranked.evidence is None or ranked.reading is None:
+            return ranked
+        best = ranked.places[: self._searcher.budget.candidates]
+        order = widely(best, ranked.scores[: len(best)], ranked.evidence.pool.session[best], wide)
+        brought = [int(best[at]) for at in order[:CANDIDATES] if at >= CANDIDATES]
+        return _in_order(ranked, order, ranked.reading.then("what else matches, elsewhere", brought))
 
     def _reranked(self, request: SearchRequest, ranked: Ranked) -> Ranked:
         """The best turns in the order of rank and support; scores stay with the ranks."""
@@ -134,7 +147,14 @@ def _reordered(ranked: Ranked, reading: Reading) -> Ranked:
     at = np.full(len(ranked.evidence.pool), -1, np.int64)
     at[ranked.places] = np.arange(len(ranked.places))
     order = at[reading.places]
-    order = order[order >= 0]
+    return _in_order(ranked, order[order >= 0], reading)
+
+
+def _in_order(ranked: Ranked, first: Ints, reading: Reading) -> Ranked:
+    """The ranking with its places of some numbers first; a turn that comes later has at most the score before it."""
+    rest = np.ones(len(ranked.places), bool)
+    rest[first] = False
+    order = np.concatenate([first, np.flatnonzero(rest)])
     scores = np.minimum.accumulate(ranked.scores[order])
     return replace(
         ranked, positions=ranked.positions[order], places=ranked.places[order], scores=scores, reading=reading

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import cycle, islice
 
 import numpy as np
@@ -84,6 +84,12 @@ class Reading:
         last = self.rounds[-1].verdicts
         worst: Verdict = "missing" if "missing" in last else "partial" if "partial" in last else "covered"
         return "partial" if self.hidden and worst == "missing" else worst
+
+    def then(self, looked_for: str, places: Sequence[int]) -> Reading:
+        """The reading with a round more, which moved these places up; what is covered stays."""
+        found = {place: (len(self.rounds) + 1, looked_for) for place in places}
+        last = Round((looked_for,), len(found), self.rounds[-1].verdicts)
+        return replace(self, brought_by=found | self.brought_by, rounds=(*self.rounds, last))
 
 
 def read(
