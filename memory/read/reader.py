@@ -72,8 +72,9 @@ class Reader:
 
     def _widely(self, ranked: Ranked) -> Ranked:
         """The turns that rounds look at in the order of a wide reading, where the plan asks for one."""
-        wide = width(ranked.plan.groups)
-        if not wide or ranked.evidence is None or ranked.reading is None:
+        assert ranked.evidence is not None and ranked.reading is not None
+        wide = width(ranked.plan.groups, ranked.evidence.interleaving)
+        if not wide:
             return ranked
         best = ranked.places[: self._searcher.budget.candidates]
         order = widely(best, ranked.scores[: len(best)], ranked.evidence.pool.session[best], wide)

@@ -18,16 +18,22 @@ _NEIGHBOUR = 0.6
 """What a turn loses, in units of the fused score, for each turn next to it that is read already."""
 _SITTING = 0.3
 """And for each turn of its sitting."""
-_SEVERAL = ("list", "count", "location", "likelihood")
-"""Targets of which one passage often holds a part only."""
+_FIRST = 5
+"""Turns that stay where they are: the best are the best whatever else is needed."""
+_SINGLE = ("value", "time", "explanation")
+"""Targets that one passage answers."""
 _LEAST = 0.05
 """Below this there is nothing to gain, and the ranking stays as it is."""
 
 
-def width(groups: Mapping[str, Mapping[str, float]]) -> float:
-    """Probability that a question is to be read widely, by its plan: all that matches is needed, and it is several."""
-    several = sum(groups["target"][name] for name in _SEVERAL)
-    found = groups["span"]["all_matching"] * min(1.0, several)
+def width(groups: Mapping[str, Mapping[str, float]], interleaving: float) -> float:
+    """How widely to read, in [0, 1]: the probability, by the plan, that all that matches is needed and is several.
+
+    Args:
+        interleaving: in [0, 1]; where many goals share a sitting, what belongs together stands in one of them.
+    """
+    several = 1.0 - sum(groups["target"][name] for name in _SINGLE)
+    found = groups["span"]["all_matching"] * max(0.0, several) * (1.0 - interleaving)
     return found if found >= _LEAST else 0.0
 
 
@@ -39,12 +45,12 @@ def widely(places: Ints, scores: Floats, sittings: Ints, wide: float) -> Ints:
         wide: as `width` gives it, in [0, 1].
 
     Returns:
-        (N,) indices of `places`; the first stays first.
+        (N,) indices of `places`; the first few stay first.
     """
     wanted = scores.astype(np.float64)
     order = np.empty(len(places), np.int64)
     for rank in range(len(places)):
-        best = int(np.argmax(wanted))
+        best = rank if rank < _FIRST else int(np.argmax(wanted))
         order[rank] = best
         alike = sittings == sittings[best]
         wanted -= wide * (_SITTING * alike + _NEIGHBOUR * (alike & (np.abs(places - places[best]) <= 1)))

@@ -12,27 +12,42 @@ from intentmem.memory.read.wide import widely, width
 
 
 def plan(every: float, **targets: float) -> dict[str, dict[str, float]]:
-    named = dict.fromkeys(("list", "count", "location", "likelihood", "value", "time"), 0.0)
+    named = dict.fromkeys(("list", "count", "value", "time", "explanation"), 0.0)
     return {"target": named | targets, "span": {"one": 1 - every, "all_matching": every}}
 
 
 def test_a_question_is_read_widely_as_far_as_all_that_matches_is_needed_and_it_is_several() -> None:
-    assert width(plan(0.9, list=1.0)) == 0.9
-    assert width(plan(0.9, value=1.0)) == 0.0
-    assert width(plan(0.01, list=1.0)) == 0.0
+    assert width(plan(0.9, list=1.0), 0.0) == 0.9
+    assert width(plan(0.9, value=1.0), 0.0) == 0.0
+    assert width(plan(0.01, list=1.0), 0.0) == 0.0
 
 
-def test_what_was_said_in_another_sitting_comes_before_the_neighbours_of_the_first() -> None:
-    places, sittings = np.array([10, 11, 9, 40]), np.array([1, 1, 1, 4])
-    scores = np.array([5.0, 4.5, 4.4, 4.0], np.float32)
-    assert places[widely(places, scores, sittings, 1.0)].tolist() == [10, 40, 11, 9]
-    assert places[widely(places, scores, sittings, 0.1)].tolist() == [10, 11, 9, 40]
+def test_where_many_goals_share_a_sitting_nothing_is_read_widely() -> None:
+    assert width(plan(0.9, list=1.0), 1.0) == 0.0
+
+
+def ranking(*turns: tuple[int, int, float]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Places, scores and sittings of turns: five that stay first, far from the others, and those given."""
+    found = [(1000 + 10 * n, 100 + n, 50.0 - n) for n in range(5)] + list(turns)
+    places, sittings, scores = (np.array(part) for part in zip(*found, strict=True))
+    return places, scores.astype(np.float32), sittings
+
+
+def read_after_the_first(wide: float, *turns: tuple[int, int, float]) -> list[int]:
+    places, scores, sittings = ranking(*turns)
+    found: list[int] = places[widely(places, scores, sittings, wide)].tolist()
+    assert found[:5] == places[:5].tolist()
+    return found[5:]
+
+
+def test_what_was_said_in_another_sitting_comes_before_the_neighbours_of_one_that_is_read() -> None:
+    turns = ((10, 1, 5.0), (11, 1, 4.5), (9, 1, 4.4), (40, 4, 4.0))
+    assert read_after_the_first(1.0, *turns) == [10, 40, 11, 9]
+    assert read_after_the_first(0.1, *turns) == [10, 11, 9, 40]
 
 
 def test_a_turn_beside_one_that_is_read_waits_longer_than_another_of_its_sitting() -> None:
-    places, sittings = np.array([10, 11, 15]), np.array([1, 1, 1])
-    scores = np.array([5.0, 4.5, 4.2], np.float32)
-    assert places[widely(places, scores, sittings, 1.0)].tolist() == [10, 15, 11]
+    assert read_after_the_first(1.0, (10, 1, 5.0), (11, 1, 4.5), (15, 1, 4.2)) == [10, 15, 11]
 
 
 @given(
