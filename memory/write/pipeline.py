@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..blas import one_blas_thread
 from ..errors import EmbedderMismatchError, IntentMemError
 from ..protocols import Decider, Embedder, Foreseer, Payer, Writer
 from ..store import Store
@@ -85,7 +86,7 @@ class Pipeline:
         A failure marks its operations failed, with the reason, and goes on with the others; it does not raise.
         """
         done, tried = 0, set[str]()
-        with self._store.working(namespace):
+        with one_blas_thread(), self._store.working(namespace):
             while True:
                 removals = self._store.namespaces.removals(namespace)
                 waiting = self._store.operations.unfinished(MAX_ATTEMPTS, namespace)
