@@ -15,8 +15,6 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
-_BRING_BLAS = frozenset({"numpy", "scipy", "faiss"})
-
 
 class _Limit:
     """The limit on all BLAS libraries of the process, in force as long as anybody holds it."""
@@ -25,7 +23,7 @@ class _Limit:
         self._lock = threading.Lock()
         self._holders = 0
         self._held: Any = None
-        self._libraries: frozenset[str] = frozenset()
+        self._modules = 0
         self._controller: ThreadpoolController | None = None
 
     def take(self) -> None:
@@ -41,10 +39,9 @@ class _Limit:
                 self._held.restore_original_limits()
 
     def _known(self) -> ThreadpoolController:
-        """The libraries that are loaded: looked for anew, which takes a millisecond, when another may have come."""
-        libraries = _BRING_BLAS & sys.modules.keys()
-        if self._controller is None or libraries != self._libraries:
-            self._controller, self._libraries = ThreadpoolController(), libraries
+        """The libraries that are loaded: looked for anew, which takes a millisecond, when modules were imported."""
+        if self._controller is None or len(sys.modules) != self._modules:
+            self._controller, self._modules = ThreadpoolController(), len(sys.modules)
         return self._controller
 
 
