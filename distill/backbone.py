@@ -54,7 +54,7 @@ class Backbone:
         try:
             wrapped = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
             self.tokenizer: Any = wrapped.backend_tokenizer
-            self._take(_quietly_loaded(folder).eval().to(self.device))
+            self._states = Layers(_quietly_loaded(folder).eval().to(self.device))
         except (OSError, ValueError, AttributeError, RuntimeError) as error:
             raise EmbedderError(f"the encoder in {folder} could not be loaded: {error}") from error
         self.tokenizer.no_padding()
@@ -68,8 +68,10 @@ class Backbone:
         else:
             self.module.to(_named_dtype(dtype))
 
-    def _take(self, module: Any) -> None:
-        self.module, self._states = module, Layers(module)
+    @property
+    def module(self) -> Any:
+        """The transformer itself."""
+        return self._states.module
 
     @property
     def dtype(self) -> torch.dtype:
@@ -115,19 +117,18 @@ class Backbone:
         """Switch to a faster arithmetic where the hardware has one and its vectors agree with float32."""
         if (candidate := _fast_dtype(self.device)) is None:
             return
-        plain, reduced = self.module, copy.deepcopy(self.module).to(candidate)
+        plain, reduced = self._states, Layers(copy.deepcopy(self.module).to(candidate))
         canary = [encoded.ids for encoded in self.tokenizer.encode_batch(list(_CANARY))] * _CANARY_COPIES
         expected, plain_seconds = self._timed(plain, canary)
         found, reduced_seconds = self._timed(reduced, canary)
         agreement = float(_cosines(expected, found).min())
         keep = agreement >= _AGREEMENT and reduced_seconds < plain_seconds
-        self._take(reduced if keep else plain)
+        self._states = reduced if keep else plain
         _log.info("%s: cosine %.5f to float32, %.2f x its time", candidate, agreement, reduced_seconds / plain_seconds)
 
-    def _timed(self, module: Any, canary: list[list[int]]) -> tuple[Vector, float]:
+    def _timed(self, states: Layers, canary: list[list[int]]) -> tuple[Vector, float]:
         """Pooled canary and seconds of the faster of two runs, the first of three being a warm-up."""
-        self._take(module)
-        seconds = []
+        self._states, seconds = states, []
         for _ in range(3):
             started = time.perf_counter()
             vectors = self.pooled(canary)

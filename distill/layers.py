@@ -64,10 +64,13 @@ class Layers:
         """Whether the layers are of a kind that is run directly, tried on two short rows, one of them padded."""
         import torch
 
-        layers = getattr(getattr(self.module, "encoder", None), "layer", None)
-        if layers is None or not all(_is_plain(layer) for layer in layers):
+        try:
+            layers = layer_stack(self.module)
+        except InputError:
             return False
-        if not len(layers):
+        if not all(_is_plain(layer) for layer in layers):
+            return False
+        if not layers:
             return not self.whole
         weights = next(self.module.parameters())
         mask = torch.tensor([[1] * 6, [1] * 4 + [0] * 2], device=weights.device)
@@ -100,7 +103,7 @@ def _is_plain(layer: Any) -> bool:
 def _through(layer: Any, hidden: torch.Tensor, attended: torch.Tensor | None) -> torch.Tensor:
     """One layer of the BERT family (Devlin et al., 2019): attention and feed-forward, each normalised with its input.
 
-    The linear maps are called as modules' weights, not as modules: their hooks are not wanted here.
+    Its parts are asked by `forward`, as calling them would look for hooks first.
     """
     from torch.nn.functional import scaled_dot_product_attention
 
@@ -108,25 +111,14 @@ def _through(layer: Any, hidden: torch.Tensor, attended: torch.Tensor | None) ->
     rows, tokens, size = hidden.shape
     heads = int(own.num_attention_heads)
     query, key, value = (
-        _linear(part, hidden).view(rows, tokens, heads, size // heads).transpose(1, 2)
+        part.forward(hidden).view(rows, tokens, heads, size // heads).transpose(1, 2)
         for part in (own.query, own.key, own.value)
     )
     mixed = scaled_dot_product_attention(query, key, value, attn_mask=attended).transpose(1, 2).reshape(hidden.shape)
-    hidden = _normed(layer.attention.output.LayerNorm, hidden + _linear(layer.attention.output.dense, mixed))
-    wide = layer.intermediate.intermediate_act_fn(_linear(layer.intermediate.dense, hidden))
-    return _normed(layer.output.LayerNorm, hidden + _linear(layer.output.dense, wide))
-
-
-def _linear(part: Any, given: torch.Tensor) -> torch.Tensor:
-    from torch.nn.functional import linear
-
-    return linear(given, part.weight, part.bias)
-
-
-def _normed(part: Any, given: torch.Tensor) -> torch.Tensor:
-    from torch.nn.functional import layer_norm
-
-    return layer_norm(given, part.normalized_shape, part.weight, part.bias, part.eps)
+    hidden = layer.attention.output.LayerNorm.forward(hidden + layer.attention.output.dense.forward(mixed))
+    wide = layer.intermediate.intermediate_act_fn(layer.intermediate.dense.forward(hidden))
+    found: torch.Tensor = layer.output.LayerNorm.forward(hidden + layer.output.dense.forward(wide))
+    return found
 
 
 def layer_stack(module: Any) -> list[Any]:

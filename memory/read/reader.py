@@ -27,6 +27,7 @@ class Reader:
         self._store = store
         self._searcher = searcher
 
+    @one_blas_thread()
     def read(self, request: SearchRequest) -> Ranked:
         """As `Searcher.rank`; with the recipe `fused` further rounds look for what the first leaves uncovered, and the
         best turns are then scored for their support of the question.
@@ -34,10 +35,6 @@ class Reader:
         Raises:
             EmbedderMismatchError: stored vectors come from another embedder.
         """
-        with one_blas_thread():
-            return self._read(request)
-
-    def _read(self, request: SearchRequest) -> Ranked:
         ranked = self._searcher.rank(request)
         if request.recipe is not Recipe.FUSED or ranked.evidence is None:
             return ranked

@@ -41,13 +41,6 @@ Follow = Callable[[Ints], Ints]
 
 
 @dataclass(frozen=True, slots=True)
-class Along:
-    """A step along links, from the best turns so far, instead of one that looks for words."""
-
-    text: str = "what is linked to it"
-
-
-@dataclass(frozen=True, slots=True)
 class Found:
     """Turns that were looked for. sure: they are known to say something, so that bringing none is no reason to stop."""
 
@@ -115,20 +108,21 @@ def read(
     brought: dict[int, tuple[int, str]] = {}
     held = _fitting(order[:CANDIDATES], order[:0], tokens, budget)
     rounds = [Round(("the question",), len(held), _verdicts(coverages, held))]
-    waiting = _steps(coverages, held, probe, names, bridge, recorded)
+    # What is linked is asked last, of what is held by then.
+    waiting = _steps(coverages, held, probe, names, bridge, recorded, lambda: follow(held[:_ANCHORS]))
     idle = 0
     while len(rounds) < budget.rounds and idle < _IDLE and not _spent(started, held, tokens, budget):
         asked = next(waiting, None)
         if asked is None:
             break
-        found = (asked.places if isinstance(asked, Found) else follow(held[:_ANCHORS]))[:_BROUGHT]
+        found = asked.places[:_BROUGHT]
         new = found[~np.isin(found, held)]
         fresh = _fitting(new, held, tokens, budget)
         if len(fresh) < len(new):
             found = found[~np.isin(found, new[len(fresh) :])]
         for place in fresh.tolist():
             brought.setdefault(place, (len(rounds) + 1, asked.text))
-        if not (isinstance(asked, Found) and asked.sure):
+        if not asked.sure:
             idle = 0 if len(fresh) else idle + 1
         rankings.append(found)
         held = np.concatenate([held, fresh])
@@ -150,8 +144,14 @@ def _fitting(places: Ints, held: Ints, tokens: Floats, budget: Budget) -> Ints:
 
 
 def _steps(
-    coverages: Sequence[Coverage], held: Ints, probe: Probe, names: Names, bridge: bool, recorded: Recorded
-) -> Iterator[Found | Along]:
+    coverages: Sequence[Coverage],
+    held: Ints,
+    probe: Probe,
+    names: Names,
+    bridge: bool,
+    recorded: Recorded,
+    linked: Callable[[], Ints],
+) -> Iterator[Found]:
     """What to look for next: what records point to, what is not covered, each requirement by itself, then what earlier
     answers name. Each step is made when the one before it was not enough.
     """
@@ -170,7 +170,7 @@ def _steps(
         best = held[np.argsort(-said[held], kind="stable")[:_BRIDGES]]
         found = [name for name in names(best) if fold(name) not in asked]
         yield from _probed([bridged(coverage.need, name) for name in found[:_BRIDGES]], probe)
-    yield Along()
+    yield Found("what is linked to it", linked())
 
 
 def _probed(needs: Sequence[Need], probe: Probe) -> Iterator[Found]:

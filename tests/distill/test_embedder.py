@@ -17,6 +17,7 @@ from intentmem.distill import backbone as backbone_module
 from intentmem.distill import weights
 from intentmem.distill.backbone import Backbone
 from intentmem.distill.embedder import SentenceTransformerEmbedder
+from intentmem.distill.layers import Layers
 from intentmem.distill.profiles import PROFILES, EmbedderProfile, resolve_profile
 from intentmem.memory.errors import EmbedderError, InputError, MissingExtraError
 from intentmem.memory.protocols import Embedder
@@ -209,9 +210,9 @@ def test_a_faster_arithmetic_is_kept_only_where_it_agrees(folder: Path, monkeypa
     monkeypatch.setattr(backbone_module, "_fast_dtype", lambda _: torch.bfloat16)
     seconds = {torch.float32: 1.0, torch.bfloat16: 0.5}
 
-    def timed(self: Backbone, module: Any, canary: list[list[int]]) -> tuple[Vector, float]:
-        self.module = module
-        return self.pooled(canary), seconds[module.dtype]
+    def timed(self: Backbone, states: Layers, canary: list[list[int]]) -> tuple[Vector, float]:
+        self._states = states
+        return self.pooled(canary), seconds[states.module.dtype]
 
     monkeypatch.setattr(Backbone, "_timed", timed)
     assert fresh(folder).backbone.dtype is torch.bfloat16

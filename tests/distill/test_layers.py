@@ -8,22 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from intentmem.distill.backbone import Backbone
-from intentmem.distill.encoding import AdaptedEncoder
+from intentmem.distill.encoding import AdaptedEncoder, padded
 from intentmem.distill.layers import Layers, layer_stack, section
 
 ROWS = st.lists(st.lists(st.integers(1, 60), min_size=1, max_size=20), min_size=1, max_size=4)
 
 
-def padded(rows: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
-    longest = max(len(row) for row in rows)
-    mask = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in rows])
-    return torch.tensor([row + [0] * (longest - len(row)) for row in rows]), mask
-
-
 @settings(deadline=None, max_examples=30)
 @given(rows=ROWS)
 def test_token_states_are_those_of_the_library_with_and_without_padding(tiny: Backbone, rows: list[list[int]]) -> None:
-    ids, mask = padded(rows)
+    ids, mask = padded(rows, 0, "cpu")
     with torch.inference_mode():
         layers = Layers(tiny.module)
         expected = tiny.module(input_ids=ids, attention_mask=mask).last_hidden_state
@@ -34,7 +28,7 @@ def test_token_states_are_those_of_the_library_with_and_without_padding(tiny: Ba
 def test_a_section_goes_on_from_the_states_of_the_one_below(tiny: Backbone) -> None:
     stack = layer_stack(tiny.module)
     lower, upper = Layers(section(tiny.module, stack[:1], True)), Layers(section(tiny.module, stack[1:], False), False)
-    ids, _ = padded([[3, 4, 5]])
+    ids, _ = padded([[3, 4, 5]], 0, "cpu")
     with torch.inference_mode():
         assert torch.allclose(upper(lower(ids)), Layers(tiny.module)(ids), atol=1e-5)
 
@@ -50,12 +44,12 @@ class Louder(torch.nn.Linear):
         return 2 * super().forward(given)
 
 
-def loaded(**changes: Any) -> torch.nn.Module:
+def loaded() -> torch.nn.Module:
     from transformers import BertConfig, BertModel
 
     shape = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
     torch.manual_seed(0)
-    return BertModel(BertConfig(vocab_size=64, **{**shape, **changes})).eval()
+    return BertModel(BertConfig(vocab_size=64, **shape)).eval()
 
 
 def test_a_layer_with_parts_of_another_kind_is_left_to_the_library() -> None:
@@ -64,7 +58,7 @@ def test_a_layer_with_parts_of_another_kind_is_left_to_the_library() -> None:
     own = layer.output.dense
     layer.output.dense = Louder(own.in_features, own.out_features)
     layers = Layers(model)
-    ids, _ = padded([[1, 2, 3]])
+    ids, _ = padded([[1, 2, 3]], 0, "cpu")
     assert not layers.direct
     with torch.inference_mode():
         assert torch.equal(layers(ids), model(input_ids=ids).last_hidden_state)
@@ -75,7 +69,7 @@ def test_an_encoder_of_another_family_is_left_to_the_library() -> None:
 
     model = DistilBertModel(DistilBertConfig(vocab_size=64, dim=16, n_layers=1, n_heads=2, hidden_dim=32)).eval()
     layers = Layers(model)
-    ids, mask = padded([[1, 2, 3], [4, 5]])
+    ids, mask = padded([[1, 2, 3], [4, 5]], 0, "cpu")
     assert not layers.direct
     with torch.inference_mode():
         assert torch.equal(layers(ids, mask), model(input_ids=ids, attention_mask=mask).last_hidden_state)

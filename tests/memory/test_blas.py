@@ -38,9 +38,6 @@ def test_a_library_that_is_loaded_later_is_limited_too(monkeypatch: pytest.Monke
 def test_the_limit_is_lifted_when_the_block_fails() -> None:
     with threadpool_limits(limits=2, user_api="blas"):
         before = threads()
-        try:
-            with one_blas_thread():
-                raise RuntimeError
-        except RuntimeError:
-            pass
+        with pytest.raises(RuntimeError), one_blas_thread():
+            raise RuntimeError
         assert threads() == before
