@@ -26,7 +26,7 @@ _GIST = 160
 
 
 BUILT = "built"
-_LENGTHS = (300, 500, 60, 90, 130, 180, 90, 160, 600, 400, 800, 250, 120, 700)
+_LENGTHS = (300, 500, 60, 90, 130, 180, 90, 160, 600, 400, 800, 250, 120, 700, 1500, 2000)
 """Turns of the simulated conversations of each kind; things of one name in several groups in every second."""
 _BUILT_SPLITS = {4: "dev", 6: "dev", 5: "calibration", 7: "calibration"}
 """By place in `_LENGTHS`."""

@@ -40,6 +40,10 @@ _SIGNALS: Mapping[str, float] = {
     "words_opening": 0,
     "words_first_clause": 0,
     "words_clause": 0,
+    "named": 0,
+    "named_again": 0,
+    "named_mutual": 0,
+    "numbered": 0,
 }
 """Signals of candidates that come without any, as in a trace."""
 

@@ -28,6 +28,7 @@ recent turns, and the turn just before it where that is by a user too (people wh
 
 _MATCHED = (("assistant", "last_assistant"), ("user", "last_user"), ("opening", "opening"))
 _WORDS = ("words", "words_last", "words_opening", "words_first_clause", "words_clause")
+_NAMES = ("named", "named_again", "named_mutual")
 _CUES = 7
 CANDIDATE = (
     *(
@@ -43,6 +44,9 @@ CANDIDATE = (
     ),
     *_WORDS,
     *(f"{name}_lead" for name in _WORDS),
+    *_NAMES,
+    *(f"{name}_lead" for name in _NAMES),
+    "numbered",
     *("assistant_lead", "user_lead", "topic_lead", "whole_lead", "assistant_absent", "coherence"),
     *("previous", "previous_same", "previous_other", "previous_peer", "peer", "same_session", "other_session"),
     *("age", "rank", "gap", "size"),
@@ -185,7 +189,8 @@ def _book(columns: _Columns, candidates: Candidates) -> None:
     signals = candidates.signals
     previous, same = signals["is_previous"], signals["same_session"]
     columns["coherence"] = signals["coherence"]
-    for name in _WORDS:
+    columns["numbered"] = signals["numbered"]
+    for name in (*_WORDS, *_NAMES):
         columns[name] = signals[name]
         columns[f"{name}_lead"] = _lead(columns[name])
     columns["previous"] = previous
@@ -204,7 +209,8 @@ def _lead(scores: Floats) -> Floats:
     if len(scores) < 2:
         return np.zeros_like(scores)
     best = int(scores.argmax())
-    rest = np.delete(scores, best).max()
     led: Floats = scores - scores[best]
-    led[best] = scores[best] - rest
+    rest = led.copy()
+    rest[best] = -np.inf
+    led[best] = -rest.max()
     return led

@@ -16,18 +16,18 @@ from ..backbone import Backbone
 from ..calibration import reliability
 from ..evaluation.scope import MOVES, confusion, judgements, measure
 from ..evaluation.scope_runs import Run, Walk, gold_move, runs_of, walk
-from ..gold.scope import HELD_OUT
+from ..gold.scope import BUILT, HELD_OUT
 from ..judging import Judged
 from ..splits import GIVEN, split_traces
 from ..students.sequence import SequenceStudent
 from ..students.sequence_features import Matching
-from ..traces import Trace, belongs
+from ..traces import GOLD, Trace, belongs
 from .adapting import AdaptingEncoder, LoraShape
 from .loop import LoopConfig, fit
 from .outcome import Trained, TrainOptions
 from .sequence_calibration import Alone, calibrated
 from .sequence_encoder import ScopeRecipe
-from .sequence_head import thinned, train_head
+from .sequence_head import train_head
 
 ADAPTER = "scope"
 SHAPE = LoraShape(layers=2, max_tokens=64)
@@ -37,10 +37,11 @@ at its beginning.
 LOOP = LoopConfig(epochs=2, patience=2)
 TURNS = 7_000
 """Turns of a source in an epoch of the encoder, and turns of it that the head is trained on, at most."""
+_SIMULATED = 24_000
+"""Turns of simulated conversations that the head is trained on: the only long ones, where many goals are alike."""
 _WATCHED = 2_000
 """Turns of a source after whose surprise training stops."""
 _ENOUGH = 8
-_THINNED, _LONG = 3, 500
 _SHOWN = 120
 
 
@@ -95,9 +96,12 @@ def stacked(runs: Sequence[Run], seed: int) -> tuple[list[Run], list[Run]]:
     for_head: list[Run] = []
     for source, own in _by_source(runs).items():
         random.Random(f"{seed} {source}").shuffle(own)
+        most = _SIMULATED if source == GOLD + BUILT else TURNS
         kept_back = len(own) // 4 if len(own) >= _ENOUGH else 0
+        if most > TURNS:
+            kept_back = max(kept_back, len(own) - len(_up_to(own[::-1], TURNS)))
         for_encoder += own[kept_back:]
-        for_head += _up_to(own[:kept_back] or own, TURNS)
+        for_head += _up_to(own[:kept_back] or own, most)
     return for_encoder, for_head
 
 
@@ -140,11 +144,8 @@ def _head(
     arrays: Mapping[str, Vector], runs: Mapping[str, Sequence[Run]], seed: int
 ) -> tuple[SequenceStudent, list[float]]:
     """The head, its options set on the calibration part, and the losses of its training."""
-    rng = random.Random(seed)
-    learnt = [*runs["train"]]
-    learnt += [thinned(run, rng) for run in runs["train"] if len(run.steps) > _LONG for _ in range(_THINNED)]
     matching = Matching.of(arrays)
-    student, losses = train_head(matching, arrays, learnt, seed)
+    student, losses = train_head(matching, arrays, runs["train"], seed)
     return calibrated(student, matching, runs["calibration"]), losses
 
 

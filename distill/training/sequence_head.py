@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     import torch
 
 HIDDEN = 96
-ROUNDS = 3
+ROUNDS = 2
+NETS = 4
+"""Nets whose scores are averaged: one by itself places a long conversation well or badly by its seed."""
 _EPOCHS = 10
 _RATE = 3e-3
 _DECAY = 1e-3
@@ -114,43 +116,39 @@ def train_head(
     runs: Sequence[Run],
     seed: int,
     rounds: int = ROUNDS,
+    nets: int = NETS,
 ) -> tuple[SequenceStudent, list[float]]:
-    """A head for runs whose vectors are those of the adapter; the loss after each epoch of all rounds.
+    """A head for runs whose vectors are those of the adapter; the losses of its epochs.
 
     Args:
         arrays: of `matching`, by name.
         rounds: online rounds after the one under gold history.
+        nets: how many are fitted anew on all rounds and averaged.
     """
-    blank = Weigher.of(_start(seed))
-    student = SequenceStudent(SCOPE, "scope", matching, blank, DEFAULTS)
+    student = SequenceStudent(SCOPE, "scope", matching, Weigher.of(_start(seed)), DEFAULTS)
     gathered = [case for run in runs for case in cases(student, matching, run, forced=True)]
-    net, losses = _fit(gathered, None, seed)
-    for number in range(1, rounds + 1):
+    net, losses = None, list[float]()
+    for number in range(rounds):
+        net, more = _fit(gathered, net, seed + number)
         student = SequenceStudent(SCOPE, "scope", matching, Weigher.of(net), DEFAULTS)
         gathered += [case for run in runs for case in cases(student, matching, run, forced=False)]
-        net, more = _fit(gathered, net, seed + number)
         losses += more
-    return SequenceStudent.from_head(SCOPE, "scope", {**arrays, **net}, DEFAULTS), losses
+    fitted = [_fit(gathered, None, seed + rounds + number) for number in range(nets)]
+    losses += [loss for _, more in fitted for loss in more]
+    head = averaged([net for net, _ in fitted])
+    return SequenceStudent.from_head(SCOPE, "scope", {**arrays, **head}, DEFAULTS), losses
 
 
-def thinned(run: Run, rng: random.Random) -> Run:
-    """A run with some of its sessions left out, where each is of one goal; otherwise a later part of it."""
-    names = list(dict.fromkeys(step.session for step in run.steps))
-    if None in names or len(names) < 8:
-        start = rng.randrange(len(run.steps) // 2 + 1)
-        places = list(range(start, len(run.steps)))
-    else:
-        share = rng.uniform(0.2, 0.7)
-        kept = {name for name in names if rng.random() < share}
-        places = [place for place, step in enumerate(run.steps) if step.session in kept]
-    while places and run.steps[places[0]].role != "user":
-        places = places[1:]
-    return Run(
-        f"{run.id} thinned",
-        run.source,
-        tuple(run.steps[place] for place in places),
-        tuple(run.gold[place] for place in places),
-    )
+def averaged(nets: Sequence[Mapping[str, Vector]]) -> dict[str, Vector]:
+    """One net whose scores are the mean of those of several of one standardisation: their hidden units side by side."""
+    found: dict[str, Vector] = {"mean": nets[0]["mean"], "spread": nets[0]["spread"]}
+    for inner in ("inner", "fresh_inner"):
+        outer = inner.replace("inner", "outer")
+        found[inner] = np.concatenate([net[inner] for net in nets], axis=1)
+        found[f"{inner}_bias"] = np.concatenate([net[f"{inner}_bias"] for net in nets])
+        found[outer] = np.asarray(np.concatenate([net[outer] for net in nets]) / len(nets), np.float32)
+    found["offset"] = np.asarray(np.mean([net["offset"] for net in nets], axis=0), np.float32)
+    return found
 
 
 def _start(seed: int) -> dict[str, Vector]:

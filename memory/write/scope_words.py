@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..deciders.cues import strip_speaker
-from ..store.lexical import query_terms
+from .numbered import numbered_terms
 
 _CLAUSE = re.compile(r"(?<=[.!?;:。！？；：])\s+|\n+|(?<=[。！？；：])")
 _CLAUSES = 4
@@ -22,12 +22,12 @@ _FEW = 8
 
 def scope_terms(text: str) -> list[str]:
     """Distinct terms of a turn's text, without its speaker and, beside others, without function words."""
-    return query_terms(strip_speaker(text))
+    return numbered_terms(strip_speaker(text))
 
 
 def scope_clauses(text: str) -> list[list[str]]:
     """The terms of a turn's first clauses, those without terms left out."""
-    parts = (query_terms(part) for part in _CLAUSE.split(strip_speaker(text)))
+    parts = (numbered_terms(part) for part in _CLAUSE.split(strip_speaker(text)))
     return list(islice((terms for terms in parts if terms), _CLAUSES))
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from ..tasks import Candidates, Decision, Item
 from ..types import Role, ScopeMove, Vector
+from .scope_names import ScopeNames
 from .scope_words import ScopeWords, scope_clauses, scope_terms
 
 WINDOW = 50
@@ -74,7 +75,8 @@ class ScopeTracker:
     weighted mean of its unit vectors (times the cosine to its centroid, that is the mean cosine to its turns);
     `role_assistant`, 1 where the turn is by an assistant or a tool; `after_assistant`, 1 where the turn before it was;
     `words`, `words_last`, `words_opening`, `words_first_clause` and `words_clause`, how much of what the turn says the
-    scope has said (`scope_words.Overlap`).
+    scope has said (`scope_words.Overlap`); `named`, `named_again`, `named_mutual` and `numbered`, how far the turn
+    names the scope (`scope_names.Named`).
     Centroids favour a scope's latest turns. Views of the candidates: those named in `VIEWS`, zeros where a scope
     has no such turn; they are the tracker's own and hold until it next changes.
     """
@@ -90,6 +92,7 @@ class ScopeTracker:
         self._turns_kept: Vector = np.zeros((0, len(VIEWS), 0), np.float32)
         self._row_of: dict[str, int] = {}
         self._words = ScopeWords()
+        self._names = ScopeNames()
         self._after_assistant = False
         self._session_turns: dict[str, int] = {}
         self._window: deque[tuple[str, str]] = deque(maxlen=WINDOW)
@@ -163,6 +166,8 @@ class ScopeTracker:
         self._refresh(scope)
         self._keep_turn(step, known)
         self._words.add(self._row_of[scope], scope_terms(step.text))
+        if scope != self.previous or known.size == 1:
+            self._names.add(self._row_of[scope], scope_clauses(step.text))
         self._window.append((scope, step.text))
         self.turns += 1
         self.previous = scope
@@ -206,6 +211,7 @@ class ScopeTracker:
             ],
             "after_assistant": self._after_assistant,
             "words": self._words.state(),
+            "names": self._names.state(),
             "totals": np.array(totals) if totals else np.zeros((0, 0)),
             "turns_kept": self._turns_kept[: len(totals)].copy(),
         }
@@ -225,6 +231,7 @@ class ScopeTracker:
             tracker._known[entry["id"]] = _Known(**{**entry, "sessions": set(entry["sessions"])}, total=total.copy())
         tracker._after_assistant = state["after_assistant"]
         tracker._words = ScopeWords.restore(state["words"])
+        tracker._names = ScopeNames.restore(state["names"])
         tracker._turns_kept = np.array(state["turns_kept"], np.float32)
         for scope in tracker._known:
             tracker._refresh(scope)
@@ -265,7 +272,9 @@ class ScopeTracker:
             same = np.full(n, _UNKNOWN_SESSION)
         else:
             same = np.array([float(step.session in scope.sessions) for scope in known])
-        said = self._words.overlap(scope_terms(step.text), scope_clauses(step.text))
+        clauses = scope_clauses(step.text)
+        said = self._words.overlap(scope_terms(step.text), clauses)
+        named = self._names.named(clauses)
         signals = {
             "is_previous": np.array([float(scope.id == self.previous) for scope in known]),
             "age": np.array([float(self.turns - scope.last_turn) for scope in known]),
@@ -281,6 +290,10 @@ class ScopeTracker:
             "words_opening": said.opening,
             "words_first_clause": said.lead,
             "words_clause": said.clause,
+            "named": named.opening,
+            "named_again": named.again,
+            "named_mutual": named.mutual,
+            "numbered": named.numbered,
         }
         texts = tuple(f"{s.name}: {s.gist}" if s.gist != s.name else s.name for s in known)
         return Candidates(self.scopes, texts, self._centroids.copy(), signals, self._views())

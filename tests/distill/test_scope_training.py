@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -14,12 +15,14 @@ from intentmem.distill.encoding import AdaptedEncoder
 from intentmem.distill.evaluation.scope_runs import Run, runs_of
 from intentmem.distill.gold.scope import scope_traces
 from intentmem.distill.students.base import Encodings
+from intentmem.distill.students.sequence import Weigher
+from intentmem.distill.students.sequence_features import CANDIDATE, TURN
 from intentmem.distill.traces import Trace
 from intentmem.distill.training.adapting import AdaptingEncoder, LoraShape
 from intentmem.distill.training.loop import LoopConfig
 from intentmem.distill.training.outcome import Trained, TrainOptions
-from intentmem.distill.training.sequence import stacked, train
-from intentmem.distill.training.sequence_head import Owners, thinned
+from intentmem.distill.training.sequence import TURNS, stacked, train
+from intentmem.distill.training.sequence_head import Owners, _start, averaged
 from intentmem.distill.training.sequence_windows import windows
 from intentmem.distill.training.trunk import FrozenTrunk
 from intentmem.memory.errors import InputError
@@ -124,14 +127,27 @@ def test_windows_cover_a_trajectory_once_and_point_at_turns_before_the_one_decid
             assert window.here[np.flatnonzero(known), window.target[known]].all()
 
 
-def test_sessions_of_one_goal_are_drawn_from_all_over_and_thinned_whole() -> None:
-    run = sessions_run()
-    (first, *_) = windows(run, 24, random.Random(0))
+def test_sessions_of_one_goal_are_drawn_from_all_over() -> None:
+    (first, *_) = windows(sessions_run(), 24, random.Random(0))
     assert 0 < len(first.texts) <= 24
-    thin = thinned(run, random.Random(3))
-    kept = {step.session for step in thin.steps}
-    assert 0 < len(kept) < 12
-    assert all(sum(step.session == name for step in thin.steps) == 6 for name in kept)
+
+
+def test_averaged_nets_score_as_the_mean_of_each() -> None:
+    rng = np.random.default_rng(0)
+    nets = [{**_start(seed), "offset": np.array([seed], np.float32)} for seed in (1, 2, 3)]
+    candidates = rng.normal(size=(5, len(CANDIDATE))).astype(np.float32)
+    turn, previous = rng.normal(size=len(TURN)).astype(np.float32), np.arange(5) == 2
+    each = [Weigher.of(net).scores(candidates, turn, previous) for net in nets]
+    found = Weigher.of(averaged(nets)).scores(candidates, turn, previous)
+    np.testing.assert_allclose(found, np.mean(each, axis=0), atol=1e-4)
+
+
+def test_the_head_gets_the_simulated_conversations_that_an_epoch_of_the_encoder_leaves() -> None:
+    made = [replace(one, source="gold:built") for one in runs()] * 30
+    for_encoder, for_head = stacked(made, 0)
+    assert TURNS * 0.8 < sum(len(one.steps) for one in for_encoder) <= TURNS
+    assert sum(len(one.steps) for one in for_head) > 2 * TURNS
+    assert len(for_encoder) + len(for_head) <= len(made)
 
 
 def test_a_scope_that_mixes_goals_belongs_to_the_one_of_most_of_its_late_turns() -> None:

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from intentmem.memory.errors import InputError
 from intentmem.train_data import estimate_tokens, load_corpus
 from intentmem.train_data.synthetic import KINDS, build, build_woven
-from intentmem.train_data.synthetic.kinds import load_kind
+from intentmem.train_data.synthetic.kinds import SetSplit, load_kind, taking_up
 from intentmem.train_data.synthetic.simulate import Simulation
+from intentmem.train_data.synthetic.talk import simulated
 
 from .toy import toy_corpus
 
@@ -185,3 +186,18 @@ def test_woven_dialogues_are_written_in_the_same_format(tmp_path: Path) -> None:
     assert made.licence == "CC0"
     assert corpus.trajectories[0].turns[0].time is not None
     assert made.source["corpus"] == "Test"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_things_are_taken_up_in_many_ways_that_no_test_has(kind: str) -> None:
+    own = [way for key in ("enter", "again") for way in load_kind(kind).say[key]]
+    ways = {way.split("{slot}")[0] for way in (*taking_up(True), *taking_up(False)) if way[0] != "{"}
+    ways -= {*(way.split("{slot}")[0] for way in own), "For ", "Okay, ", "So, "}  # which begin other things as well
+
+    def used(split: SetSplit) -> set[str]:
+        made = [simulated(kind, seed, split, 300, several_groups=True) for seed in range(4)]
+        said = [turn.text for one in made for turn in one.turns]
+        assert not any("  " in text or "{" in text for text in said)
+        return {way for way in ways if any(text.startswith(way) for text in said)}
+
+    assert len(used("train")) > 15 and not used("test")

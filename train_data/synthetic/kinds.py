@@ -129,6 +129,13 @@ def load_kind(name: str) -> Kind:
     )
 
 
+@cache
+def taking_up(fresh: bool) -> tuple[str, ...]:
+    """Ways to take up a thing for the first time or again, for any kind, to train on alone."""
+    raw = tomllib.loads((files("intentmem.train_data.synthetic") / "cues.toml").read_text(encoding="utf-8"))
+    return (*raw["enter" if fresh else "again"], *raw["either"])
+
+
 def wording(options: Sequence[str], split: SetSplit, rng: random.Random) -> str:
     """One of the wordings of a split: every second is kept for tests."""
     kept = options[1::2] if split == "test" else options[::2]

@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from ..questions.templates import choose, fill
-from .kinds import Kind, SetSplit, SlotKind, Value, make_value, wording
+from .kinds import Kind, SetSplit, SlotKind, Value, make_value, taking_up, wording
 from .world import Candidate, Reference, Slot
 
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh")
 _OPEN = 5
 _ASIDE, _TAIL, _SHARED, _BARE = 0.07, 0.3, 0.35, 0.1
+_OWN_ONLY, _OWN_CUES = 0.5, 0.3
+"""Share of worlds to train on that take things up in the kind's own few ways alone, and share of them in the others."""
 _REVISIT, _PAUSE = 0.22, 0.1
 _START = datetime(2025, 5, 15, 8)
 
@@ -54,6 +56,7 @@ class Simulation:
         self._rng = random.Random(f"{kind.name} {seed} {split}")
         self._split: SetSplit = split
         self._several = several_groups
+        self._own_cues = 1.0 if split == "test" or self._rng.random() < _OWN_ONLY else _OWN_CUES
         self._groups = kind.group_names(self._rng)
         self._planned: Iterator[Slot] = iter(())
         self._open: list[Slot] = []
@@ -76,7 +79,7 @@ class Simulation:
                 break
             said = exchange.said
             if number == 0 and not (self._rng.random() < _BARE and self._tells(slot, said)):
-                said = self._after(self._say("enter" if fresh else "again", slot=self.label(slot, self._rng)), said)
+                said = self._taken_up(slot, fresh, said)
             yield self._turn(slot, 0, said, exchange.action, exchange.object)
             yield self._turn(slot, 1, exchange.answer, f"answer: {exchange.action}", exchange.object)
             if "deci" in exchange.action:
@@ -98,9 +101,17 @@ class Simulation:
     def _say(self, key: str, **gaps: str) -> str:
         return fill(self._say_raw(key), gaps)
 
-    @staticmethod
-    def _after(opening: str, said: str) -> str:
-        return f"{opening} {said if opening.endswith(':') else _capital(said)}"
+    def _taken_up(self, slot: Slot, fresh: bool, said: str) -> str:
+        """What is said, with the slot named so that it is clear what it is about."""
+        gaps = {"slot": self.label(slot, self._rng), "said": _capital(said)}
+        if self._own_cues == 1.0 or self._rng.random() < self._own_cues:
+            way = self._say_raw("enter" if fresh else "again")
+        else:
+            way = self._rng.choice(taking_up(fresh))
+        opening = _capital(fill(way, gaps)).strip()
+        if "{said}" in way:
+            return opening
+        return f"{opening} {said if opening.endswith((':', ',')) else _capital(said)}"
 
     def _turn(self, slot: Slot, side: int, text: str, action: str, object: str) -> SetTurn:
         id = str(self.turns)
