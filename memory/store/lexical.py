@@ -86,7 +86,8 @@ def query_terms(text: str) -> list[str]:
 
 def fold(text: str) -> str:
     """Compatibility-normalised, case-folded, without diacritics: what is compared when names are compared."""
-    decomposed = unicodedata.normalize("NFKD", text.casefold()) if not text.isascii() else text.lower()
+    # Normalised first: a mathematical or full-width capital is a letter with another case only then.
+    decomposed = unicodedata.normalize("NFKD", text).casefold() if not text.isascii() else text.lower()
     if decomposed.isascii():
         return decomposed
     kept = "".join(c for c in decomposed if not unicodedata.combining(c) or c in "\u3099\u309a")
