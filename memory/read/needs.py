@@ -1,13 +1,14 @@
 """What a question needs to know, one requirement for each thing that it names (EnSIMem, section 4; EMIR2, section 3.3).
 
 Without a model a requirement is a thing of the question, a name or a part of a plan, with what is asked of it. A
-requirement is covered where one turn, with what opened its run and was said around it, says it.
+requirement is covered where one turn, with what opened its run and was said around it, says it, or where what its
+records were made from is read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -106,34 +107,46 @@ def things_of(question: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How far each turn of a pool says a requirement, (P,) in [0, 1]."""
+    """How far each turn of a pool says a requirement, (P,) in [0, 1].
+
+    recorded: places of the turns behind the records that it asks for, best first.
+    """
 
     need: Need
     said: Floats
+    recorded: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def of(self, places: Ints) -> float:
         """The most that one of some turns says."""
         return float(self.said[places].max()) if len(places) else 0.0
 
     def verdict(self, places: Ints) -> Verdict:
-        """Whether some turns cover it."""
+        """Whether some turns cover it: by their words, or as sources of its records, of all where all are asked for."""
+        if self._read(places):
+            return "covered"
         reached = self.of(places)
         return "covered" if reached >= COVERED else "partial" if reached >= PARTIAL else "missing"
 
+    def _read(self, places: Ints) -> bool:
+        if not len(self.recorded):
+            return False
+        held = np.isin(self.recorded, places)
+        return bool(held.all() if self.need.span == "all_matching" else held.any())
 
-def coverage(need: Need, pool: Pool, threads: Threads, cache: PostingCache) -> Coverage:
+
+def coverage(need: Need, pool: Pool, threads: Threads, cache: PostingCache, recorded: Ints) -> Coverage:
     """How far each turn says a requirement, in its own words, those around it or those that opened its run.
 
     A word that nothing here says is left out: no turn could cover it.
     """
     if not need.terms or not len(pool):
-        return Coverage(need, np.zeros(len(pool), np.float32))
+        return Coverage(need, np.zeros(len(pool), np.float32), recorded)
     text, meta = frequencies(pool, list(need.terms), cache)
     said: NDArray[np.bool_] = (spread(pool, text) + meta + text[:, threads.opening][:, threads.run]) > 0
     idf = rarity(text + meta, pool.eligible)
     total = float(idf.sum())
     share = (idf @ said) / total if total else np.zeros(len(pool))
-    return Coverage(need, np.asarray(np.where(pool.eligible, share, 0.0), np.float32))
+    return Coverage(need, np.asarray(np.where(pool.eligible, share, 0.0), np.float32), recorded)
 
 
 def bridged(need: Need, name: str) -> Need:

@@ -10,12 +10,12 @@ import numpy as np
 from ..blas import one_blas_thread
 from ..store import Store
 from .columns import Ints
-from .needs import Need, coverage
+from .needs import coverage
 from .plan import Plan
 from .request import Recipe, SearchRequest
-from .requirements import record_turns
 from .rounds import CANDIDATES, TOKENS_A_TERM, Reading, read
 from .searcher import Ranked, Searcher
+from .sources import PoolSources
 from .support import mixed
 from .wide import widely, width
 
@@ -51,18 +51,11 @@ class Reader:
     def _in_rounds(self, request: SearchRequest, ranked: Ranked) -> Ranked:
         assert ranked.evidence is not None
         pool, threads = ranked.evidence.pool, ranked.evidence.threads
-        coverages = [coverage(need, pool, threads, self._searcher.postings) for need in ranked.plan.needs]
-        reading = read(
-            ranked.places,
-            coverages,
-            lambda needs: self._searcher.again(request, ranked, needs),
-            lambda places: self._names(request.namespace, pool.rows[places]),
-            lambda places: self._linked(request, ranked, places),
-            _bridges(ranked.plan),
-            self._searcher.budget,
-            pool.columns.length[pool.positions] * TOKENS_A_TERM,
-            lambda need: self._recorded(request, ranked, need),
-        )
+        sources = PoolSources(self._store, self._searcher, request, ranked, pool)
+        postings = self._searcher.postings
+        coverages = [coverage(need, pool, threads, postings, sources.recorded(need)) for need in ranked.plan.needs]
+        tokens = pool.columns.length[pool.positions] * TOKENS_A_TERM
+        reading = read(ranked.places, coverages, sources, _bridges(ranked.plan), self._searcher.budget, tokens)
         ranked = _reordered(ranked, reading)
         # Groups are spread by themselves, and their scores are those of their turns.
         return ranked if request.group_by or self._searcher.budget.rounds < 2 else self._widely(ranked)
@@ -94,42 +87,6 @@ class Reader:
         warnings = (*ranked.warnings, *([found.failure] if found.failure else []))
         calls = ranked.calls + found.calls
         return replace(ranked, places=places, positions=positions, support=support, warnings=warnings, calls=calls)
-
-    def _names(self, namespace: int, rows: Ints) -> list[str]:
-        """Names that turns mention, or refer to, the most frequent first."""
-        snippets = self._store.labels.snippets(namespace, rows.tolist()).values()
-        counts: dict[str, int] = {}
-        for snippet in snippets:
-            for name in (*(m.name for m in snippet.mentions), *(r.target for r in snippet.references)):
-                counts[name] = counts.get(name, 0) + 1
-        return sorted(counts, key=lambda name: -counts[name])
-
-    def _recorded(self, request: SearchRequest, ranked: Ranked, need: Need) -> Ints:
-        """The turns behind the records that a requirement asks for, as far as they may be returned."""
-        assert ranked.evidence is not None
-        pool = ranked.evidence.pool
-        places, _ = pool.places(record_turns(self._store, request.namespace, need))
-        return places[pool.eligible[places]]
-
-    def _linked(self, request: SearchRequest, ranked: Ranked, places: Ints) -> Ints:
-        """The best turn of each episode that links lead to."""
-        assert ranked.evidence is not None
-        if not request.parts.links:
-            return np.zeros(0, np.int64)
-        pool = ranked.evidence.pool
-        near = self._store.links.neighbours(request.namespace, pool.rows[places].tolist())
-        rank_of = np.full(len(pool), len(ranked.places), np.int64)
-        rank_of[ranked.places] = np.arange(len(ranked.places))
-        seq, trajectories = pool.columns.seq[pool.positions], pool.columns.trajectory[pool.positions]
-        found = []
-        for one in near:
-            (trajectory,) = pool.columns.trajectories.of([one.trajectory]) or [-1]
-            inside = np.flatnonzero(
-                (trajectories == trajectory) & (seq >= one.first_seq) & (seq <= one.last_seq) & pool.eligible
-            )
-            if len(inside):
-                found.append(int(inside[rank_of[inside].argmin()]))
-        return np.array(list(dict.fromkeys(found)), np.int64)
 
 
 def _bridges(plan: Plan) -> bool:

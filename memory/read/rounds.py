@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import cycle, islice
+from typing import Protocol
 
 import numpy as np
 
@@ -29,15 +30,20 @@ _BRIDGES = 3
 _ANCHORS = 5
 _IDLE = 2
 
-Probe = Callable[[Sequence[Need]], Iterator[Floats]]
-"""Scores (P,) of a pool for each of some requirements, minus infinity where a turn may not be returned: their texts are
-encoded together, the scores made one by one as they are taken."""
-Names = Callable[[Ints], list[str]]
-"""Names that some turns of a pool mention."""
-Recorded = Callable[[Need], Ints]
-"""Places of the turns behind the records that a requirement asks for, best first."""
-Follow = Callable[[Ints], Ints]
-"""Places that links lead to from some places."""
+
+class Sources(Protocol):
+    """Where later rounds look, in one pool."""
+
+    def probe(self, needs: Sequence[Need]) -> Iterator[Floats]:
+        """Scores (P,) of the pool for each of some requirements, minus infinity where a turn may not be returned: their
+        texts are encoded together, the scores made one by one as they are taken.
+        """
+
+    def names(self, places: Ints) -> list[str]:
+        """Names that some turns mention, or refer to, the most frequent first."""
+
+    def linked(self, places: Ints) -> Ints:
+        """Places that links lead to from some places."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +94,10 @@ class Reading:
 def read(
     order: Ints,
     coverages: Sequence[Coverage],
-    probe: Probe,
-    names: Names,
-    follow: Follow,
+    sources: Sources,
     bridge: bool,
     budget: Budget,
     tokens: Floats,
-    recorded: Recorded = lambda need: np.zeros(0, np.int64),
 ) -> Reading:
     """Read in rounds.
 
@@ -108,8 +111,7 @@ def read(
     brought: dict[int, tuple[int, str]] = {}
     held = _fitting(order[:CANDIDATES], order[:0], tokens, budget)
     rounds = [Round(("the question",), len(held), _verdicts(coverages, held))]
-    # What is linked is asked last, of what is held by then.
-    waiting = _steps(coverages, held, probe, names, bridge, recorded, lambda: follow(held[:_ANCHORS]))
+    waiting = _steps(coverages, lambda: held, sources, bridge)
     idle = 0
     while len(rounds) < budget.rounds and idle < _IDLE and not _spent(started, held, tokens, budget):
         asked = next(waiting, None)
@@ -144,37 +146,31 @@ def _fitting(places: Ints, held: Ints, tokens: Floats, budget: Budget) -> Ints:
 
 
 def _steps(
-    coverages: Sequence[Coverage],
-    held: Ints,
-    probe: Probe,
-    names: Names,
-    bridge: bool,
-    recorded: Recorded,
-    linked: Callable[[], Ints],
+    coverages: Sequence[Coverage], holding: Callable[[], Ints], sources: Sources, bridge: bool
 ) -> Iterator[Found]:
     """What to look for next: what records point to, what is not covered, each requirement by itself, then what earlier
-    answers name. Each step is made when the one before it was not enough.
+    answers name. Each step is made when the one before it was not enough. holding: the places held by then.
     """
     for coverage in coverages:
-        places = recorded(coverage.need)
-        if len(places):
-            yield Found(f"records: {coverage.need.text}", places, sure=True)
+        if len(coverage.recorded):
+            yield Found(f"records: {coverage.need.text}", coverage.recorded, sure=True)
+    held = holding()
     if len(coverages) > 1:
         worst = sorted(coverages, key=lambda one: one.of(held))
-        yield from _probed([one.need for one in worst if one.verdict(held) != "covered"], probe)
+        yield from _probed([one.need for one in worst if one.verdict(held) != "covered"], sources)
     if not bridge:
         return
     for coverage in coverages:
         asked = fold(coverage.need.text)
         said = coverage.said if coverage.need.after is None else coverages[coverage.need.after].said
         best = held[np.argsort(-said[held], kind="stable")[:_BRIDGES]]
-        found = [name for name in names(best) if fold(name) not in asked]
-        yield from _probed([bridged(coverage.need, name) for name in found[:_BRIDGES]], probe)
-    yield Found("what is linked to it", linked())
+        found = [name for name in sources.names(best) if fold(name) not in asked]
+        yield from _probed([bridged(coverage.need, name) for name in found[:_BRIDGES]], sources)
+    yield Found("what is linked to it", sources.linked(holding()[:_ANCHORS]))
 
 
-def _probed(needs: Sequence[Need], probe: Probe) -> Iterator[Found]:
-    for need, scores in zip(needs, probe(needs) if needs else (), strict=True):
+def _probed(needs: Sequence[Need], sources: Sources) -> Iterator[Found]:
+    for need, scores in zip(needs, sources.probe(needs) if needs else (), strict=True):
         yield Found(need.text, _best(scores))
 
 

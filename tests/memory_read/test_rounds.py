@@ -1,6 +1,7 @@
 """Requirements of a question, and reading in rounds until they are covered."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
@@ -43,13 +44,34 @@ def scores(*best: int, size: int = 60) -> np.ndarray:
     return found
 
 
-def reading(coverages: list[Coverage], found: dict[str, np.ndarray], **more: object) -> Reading:
+@dataclass
+class Scripted:
+    """Sources that say what they are told to. found: scores by the text of what is probed for."""
+
+    found: dict[str, np.ndarray] = field(default_factory=dict)
+    linked_to: tuple[int, ...] = ()
+    named: tuple[str, ...] = ()
+    asked: list[str] = field(default_factory=list)
+    followed: list[list[int]] = field(default_factory=list)
+
+    def probe(self, needs: Sequence[Need]) -> Iterator[np.ndarray]:
+        for need in needs:
+            self.asked.append(need.text)
+            yield self.found.get(need.text, scores())
+
+    def names(self, places: np.ndarray) -> list[str]:
+        return list(self.named)
+
+    def linked(self, places: np.ndarray) -> np.ndarray:
+        self.followed.append(places.tolist())
+        return np.array(self.linked_to, np.int64)
+
+
+def reading(coverages: list[Coverage], found: dict[str, np.ndarray] | Scripted, **more: object) -> Reading:
     given: dict[str, object] = {
         "order": np.arange(50),
         "coverages": coverages,
-        "probe": lambda needs: (found.get(need.text, scores()) for need in needs),
-        "names": lambda places: [],
-        "follow": lambda places: np.zeros(0, np.int64),
+        "sources": found if isinstance(found, Scripted) else Scripted(found),
         "bridge": False,
         "budget": Budget(milliseconds=10_000),
         "tokens": np.ones(60, np.float32),
@@ -99,21 +121,10 @@ def test_the_budget_bounds_the_first_round_too_and_leaves_at_least_one_turn() ->
 
 
 def test_what_is_linked_is_followed_from_the_best_turns_and_a_requirement_without_words_is_still_looked_for() -> None:
-    asked: list[Need] = []
-    followed: list[list[int]] = []
-
-    def probe(needs: Sequence[Need]) -> Iterator[np.ndarray]:
-        for need in needs:
-            asked.append(need)
-            yield scores(3)
-
-    def follow(places: np.ndarray) -> np.ndarray:
-        followed.append(places.tolist())
-        return np.array([57], np.int64)
-
+    sources = Scripted({"?": scores(3), "b": scores(3)}, linked_to=(57,))
     silent = [Coverage(Need("?", (), "?"), np.zeros(60, np.float32)), said("b")]
-    found = reading(silent, {}, order=np.arange(49, -1, -1), probe=probe, follow=follow, bridge=True)
-    assert asked[0].text == "?" and followed == [[49, 48, 47, 46, 45]]
+    found = reading(silent, sources, order=np.arange(49, -1, -1), bridge=True)
+    assert sources.asked[0] == "?" and sources.followed == [[49, 48, 47, 46, 45]]
     assert found.rounds[-1].looked_for == ("what is linked to it",) and found.brought_by[57][0] == len(found.rounds)
 
 
@@ -123,15 +134,22 @@ def test_words_of_what_an_answer_names_may_be_missing() -> None:
 
 
 def test_a_name_in_an_answer_is_looked_for_when_parts_of_a_question_depend_on_one_another() -> None:
-    asked: list[str] = []
+    sources = Scripted({"Apollo the chosen one": scores(52)}, named=("Apollo",))
+    found = reading([said("the chosen one", 3)], sources, bridge=True)
+    assert sources.asked == ["Apollo the chosen one"] and 52 in found.places
 
-    def probe(needs: Sequence[Need]) -> Iterator[np.ndarray]:
-        for need in needs:
-            asked.append(need.text)
-            yield scores(52)
 
-    found = reading([said("the chosen one", 3)], {}, bridge=True, names=lambda places: ["Apollo"], probe=probe)
-    assert asked == ["Apollo the chosen one"] and 52 in found.places
+def test_a_requirement_is_covered_by_the_source_of_its_record_and_then_not_looked_for() -> None:
+    one = replace(said("price"), recorded=np.array([55]))
+    sources = Scripted()
+    found = reading([one, said("near", 3)], sources)
+    assert found.rounds[0].verdicts == ("missing", "covered") and found.rounds[1].verdicts == ("covered", "covered")
+    assert sources.asked == [] and found.answerable == "covered"
+
+
+def test_where_all_that_match_are_asked_for_the_sources_of_all_records_must_be_read() -> None:
+    every = Coverage(Need("prices", (), span="all_matching"), np.zeros(60, np.float32), np.array([3, 55]))
+    assert every.verdict(np.array([3])) == "missing" and every.verdict(np.array([3, 55])) == "covered"
 
 
 @settings(deadline=None)
