@@ -63,7 +63,7 @@ class Reader:
     def _widely(self, ranked: Ranked) -> Ranked:
         """The turns that rounds look at in the order of a wide reading, where the plan asks for one."""
         assert ranked.evidence is not None and ranked.reading is not None
-        wide = width(ranked.plan.groups, ranked.evidence.interleaving)
+        wide = width(ranked.plan.groups, ranked.evidence.alternation)
         if not wide:
             return ranked
         best = ranked.places[: self._searcher.budget.candidates]

@@ -17,7 +17,7 @@ from ..types import Vector
 from .columns import NO_SCOPE, Floats, Ints
 from .parts import ALL_PARTS, Parts
 from .plan import Plan, facet_weights
-from .threads import Threads, interleaving, meaning_signals, threads_of, word_signals
+from .threads import Threads, alternation, interleaving, meaning_signals, threads_of, word_signals
 from .words import Pool, PostingCache, documents, frequencies, rarity, saturated, spread
 
 OF_SCOPES = (
@@ -77,8 +77,13 @@ class Evidence:
     question_words: int
 
     @property
+    def alternation(self) -> float:
+        """How much goals alternate within sittings here, in [0, 1]."""
+        return alternation(self.pool, self.threads)
+
+    @property
     def interleaving(self) -> float:
-        """How much goals alternate here, in [0, 1]."""
+        """How much goals alternate and are returned to here, in [0, 1]."""
         return interleaving(self.pool, self.threads)
 
     def standardised(self, name: str) -> Floats:

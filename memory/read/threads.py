@@ -17,6 +17,9 @@ from .words import Pool, documents, rarity, saturated
 _MANY_RUNS = 32.0
 """Runs a sitting from which on goals are taken to be fully interleaved."""
 
+_FEW_RETURN, _MOST_RETURN = 0.5, 0.9
+"""Share of runs whose goal has several, up to which goals are not taken to be told apart, and from which they are."""
+
 _ONE_RUN = 0.5
 """Damps what a goal that was opened once says of itself."""
 
@@ -55,11 +58,23 @@ def threads_of(pool: Pool) -> Threads:
     return Threads(run, opening, of_run, known + len(bare))
 
 
-def interleaving(pool: Pool, threads: Threads) -> float:
+def alternation(pool: Pool, threads: Threads) -> float:
     """How much goals alternate within sittings: 0 where each sitting is one run, 1 from 32 runs a sitting on."""
     sittings = len(np.unique(pool.session))
     each = len(threads.opening) / max(1, sittings)
     return float(np.clip(np.log2(max(each, 1.0)) / np.log2(_MANY_RUNS), 0.0, 1.0))
+
+
+def interleaving(pool: Pool, threads: Threads) -> float:
+    """`alternation` as far as goals are returned to, in [0, 1]: nothing where few runs are of a goal that has several.
+
+    Goals that are opened once tell little apart: where talk names them in ways that the tracker of scopes does not
+    know, returns are taken for new goals, and what a run was opened with is not what its goal is called.
+    """
+    runs = np.bincount(threads.scope, minlength=1)
+    returned = float(runs[runs > 1].sum() / max(1, runs.sum()))
+    known = (returned - _FEW_RETURN) / (_MOST_RETURN - _FEW_RETURN)
+    return alternation(pool, threads) * float(np.clip(known, 0.0, 1.0))
 
 
 def word_signals(pool: Pool, threads: Threads, text: Floats) -> dict[str, Floats]:

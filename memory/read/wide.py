@@ -26,14 +26,14 @@ _LEAST = 0.05
 """Below this there is nothing to gain, and the ranking stays as it is."""
 
 
-def width(groups: Mapping[str, Mapping[str, float]], interleaving: float) -> float:
+def width(groups: Mapping[str, Mapping[str, float]], alternation: float) -> float:
     """How widely to read, in [0, 1]: the probability, by the plan, that all that matches is needed and is several.
 
     Args:
-        interleaving: in [0, 1]; where many goals share a sitting, what belongs together stands in one of them.
+        alternation: in [0, 1]; where many goals share a sitting, what belongs together stands in one of them.
     """
     several = 1.0 - sum(groups["target"][name] for name in _SINGLE)
-    found = groups["span"]["all_matching"] * max(0.0, several) * (1.0 - interleaving)
+    found = groups["span"]["all_matching"] * max(0.0, several) * (1.0 - alternation)
     return found if found >= _LEAST else 0.0
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from intentmem.memory.memory import Memory
 from intentmem.memory.read.columns import ColumnCache
-from intentmem.memory.read.threads import interleaving, meaning_signals, threads_of, word_signals
+from intentmem.memory.read.threads import alternation, interleaving, meaning_signals, threads_of, word_signals
 from intentmem.memory.read.words import Pool, PostingCache, frequencies, make_pool
 
 TALK = (
@@ -46,7 +46,20 @@ def test_turns_of_one_goal_that_follow_one_another_are_a_run(pool: Pool) -> None
     assert threads.opening.tolist() == [0, 3, 6, 8]
     assert threads.run.tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 3, 3]
     assert threads.by_turn.tolist() == pool.columns.scope.tolist()
-    assert interleaving(pool, threads) == pytest.approx(2 / 5)
+    assert interleaving(pool, threads) == alternation(pool, threads) == pytest.approx(2 / 5)
+
+
+def test_goals_that_are_never_returned_to_alternate_but_are_not_told_apart(pool: Pool) -> None:
+    pool.columns.scope[:] = [0, 0, 0, 1, 1, 1, 2, 2, 3, 3]
+    threads = threads_of(pool)
+    assert interleaving(pool, threads) == 0 and alternation(pool, threads) == pytest.approx(2 / 5)
+
+    pool.columns.scope[:] = [0, 0, 0, 1, 1, 1, 0, 0, 3, 3]
+    assert interleaving(pool, threads_of(pool)) == 0
+
+    pool.columns.scope[:] = [0, 1, 0, 1, 0, 1, 0, 2, 0, 1]
+    half = threads_of(pool)
+    assert 0 < interleaving(pool, half) <= alternation(pool, half)
 
 
 def test_a_turn_is_lent_what_opened_its_goal_whenever_it_was_taken_up(memory: Memory, pool: Pool) -> None:
