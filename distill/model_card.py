@@ -49,10 +49,16 @@ def model_card(manifest: Manifest) -> str:
     return "\n".join(lines)
 
 
+_OURS = {
+    "built": "questions and conversations that intentmem simulates, invented, Apache-2.0",
+    "written": "conversations written by hand for intentmem, by language models, invented, Apache-2.0",
+}
+
+
 def _sources(manifest: Manifest) -> Iterator[str]:
     for name, found in manifest.data.items():
         card = CARDS.get(name.partition(":")[0])
-        what = f"{card.title}, {card.licence}, {card.home}" if card else "the user's own"
+        what = f"{card.title}, {card.licence}, {card.home}" if card else _OURS.get(name, "the user's own")
         yield f"- {name}: {what} (`{found[:12]}`)"
 
 

@@ -13,12 +13,15 @@ from typing import Any
 from intentmem.memory.errors import InputError
 from intentmem.memory.tasks import Task
 from intentmem.train_data import CARDS, Corpus, load_corpus
+from intentmem.train_data.written import WRITTEN
 
 from .traces import Trace, belongs
 
 TRACES, BUILT = "traces", "built"
 NEEDED = ("sgd", "realmem", "tiage")
 """Corpora that the students which ship learn from."""
+_MEASURED = (*NEEDED, "came_bench")
+"""Corpora that say which goal a turn serves; some may only be measured on."""
 _WITH_GOLD = ("scope", "event", "entity_types", "plan", "property_match", "support", "coverage", "record_spans")
 _BUILT_TEST, _FEWER = 2000, 3000
 
@@ -123,8 +126,9 @@ def load_examples(
         if not any(trace.task == task.name for trace in found):
             names = ", ".join(source.name for source in sources) or "none were given"
             raise InputError("data", f"says nothing about the task {task.name!r} ({names})", _remedy(task))
-    if drawn := [trace.key for trace in found if trace.teacher == f"gold:{BUILT}"]:
-        hashes[_free(BUILT, hashes)] = _digest(iter(drawn))
+    for own in (BUILT, WRITTEN):
+        if drawn := [trace.key for trace in found if trace.teacher == f"gold:{own}"]:
+            hashes[_free(own, hashes)] = _digest(iter(drawn))
     return Examples(tuple(found), hashes)
 
 
@@ -146,10 +150,12 @@ def _gold(names: Sequence[str], corpora: Sequence[Corpus], seed: int, evaluation
     """What gold says about tasks; corpora that say nothing about one are passed over."""
     if "scope" in names:
         for corpus in corpora:
-            if corpus.name in NEEDED:
+            if corpus.name in (_MEASURED if evaluation else NEEDED):
                 yield from _function("scope", "scope_traces")(corpus, seed, evaluation)
         if built:
             yield from _function("scope", "built_scope_traces")(seed, evaluation)
+        if not evaluation:
+            yield from _function("scope", "written_scope_traces")(seed)
     if labelled := {"event", "entity_types"} & set(names):
         for corpus in corpora:
             if corpus.name == "sgd":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -14,6 +15,7 @@ from intentmem.train_data import Corpus, Trajectory, weave
 from intentmem.train_data.synthetic.kinds import KINDS, SetSplit
 from intentmem.train_data.synthetic.talk import simulated
 from intentmem.train_data.weaving import Sessions
+from intentmem.train_data.written import WRITTEN, written_conversations
 
 from ..splits import GIVEN, SHARES
 from ..traces import GOLD, LabelSet, Trace
@@ -28,6 +30,7 @@ _GIST = 160
 BUILT = "built"
 _LENGTHS = (300, 500, 60, 90, 130, 180, 90, 160, 600, 400, 800, 250, 120, 700, 1500, 2000)
 """Turns of the simulated conversations of each kind; things of one name in several groups in every second."""
+_TAKEN_UP, _BEGINNING = 3, 6
 _BUILT_SPLITS = {4: "dev", 6: "dev", 5: "calibration", 7: "calibration"}
 """By place in `_LENGTHS`."""
 
@@ -70,7 +73,9 @@ def scope_traces(corpus: Corpus, seed: int = 0, evaluation: bool = False) -> lis
     trajectories = corpus.trajectories
     if corpus.name == "sgd" and not any(t.id.startswith("woven-") for t in trajectories):
         trajectories = tuple(_woven(corpus, seed, _WEAVES[:2] if evaluation else _WEAVES))
-    traces = [trace for trajectory in trajectories for trace in _traces(corpus.name, trajectory, seed)]
+    elif corpus.name == "realmem" and not evaluation:
+        trajectories = (*trajectories, *map(_in_one_sitting, trajectories))
+    traces = [trace for trajectory in trajectories for trace in trajectory_traces(corpus.name, trajectory, seed)]
     if not traces:
         raise InputError("corpus", f"{corpus.name} has no gold about scopes", "use sgd, realmem or tiage")
     return traces
@@ -89,8 +94,13 @@ def built_scope_traces(seed: int = 0, evaluation: bool = False) -> list[Trace]:
         for kind in KINDS:
             made = simulated(kind, seed * len(_LENGTHS) + number, wording, turns, several_groups=number % 2 == 1)
             split = HELD_OUT if evaluation else _BUILT_SPLITS.get(number, "train")
-            traces += _traces(BUILT, replace(made, split=split), seed)
+            traces += trajectory_traces(BUILT, replace(made, split=split), seed)
     return traces
+
+
+def written_scope_traces(seed: int = 0) -> list[Trace]:
+    """The turns of the conversations written by hand (`train_data.written`) as decisions of `gold:written`."""
+    return [trace for made in written_conversations() for trace in trajectory_traces(WRITTEN, made, seed)]
 
 
 def _woven(corpus: Corpus, seed: int, weaves: Sequence[_Weave]) -> Iterator[Trajectory]:
@@ -117,7 +127,26 @@ def _woven(corpus: Corpus, seed: int, weaves: Sequence[_Weave]) -> Iterator[Traj
             yield from (replace(t, id=f"{t.id}-{split}") for t in made.trajectories)
 
 
-def _traces(corpus: str, trajectory: Trajectory, seed: int) -> Iterator[Trace]:
+def _in_one_sitting(trajectory: Trajectory) -> Trajectory:
+    """The beginnings of a trajectory's sessions one after another, as if they were one; what is never taken up again is
+    left out. A session takes its goal up in the words of somebody who continues: of those there are few elsewhere.
+    """
+    goals = {
+        session: trajectory.gold[str(turn.source_id)].scope for turn in trajectory.turns if (session := turn.session)
+    }
+    sittings = Counter(goals.values())
+    said: Counter[str] = Counter()
+    kept = []
+    for turn in trajectory.turns:
+        session = str(turn.session)
+        said[session] += 1
+        if sittings[goals.get(session)] >= _TAKEN_UP and said[session] <= _BEGINNING:
+            kept.append(replace(turn, session=None, time=None))
+    return replace(trajectory, id=f"{trajectory.id}-one-sitting", turns=tuple(kept))
+
+
+def trajectory_traces(corpus: str, trajectory: Trajectory, seed: int) -> Iterator[Trace]:
+    """The turns of one trajectory as decisions of `gold:<corpus>`; none where its gold says nothing about scopes."""
     goals = _goals(trajectory)
     if goals is None:
         return
@@ -152,7 +181,7 @@ def _goals(trajectory: Trajectory) -> list[str] | None:
 
 def _split(corpus: str, trajectory: Trajectory, seed: int) -> str:
     """The split that a corpus gives; of its training part some is kept back for choosing and for calibration."""
-    if trajectory.split != "train" or corpus in ("realmem", BUILT):
+    if trajectory.split != "train" or corpus in ("realmem", BUILT, WRITTEN):
         return trajectory.split
     drawn, reached = int(_draw(trajectory.id, seed)[:8], 16) / 2**32, 0.0
     for name, share in SHARES.items():

@@ -18,7 +18,7 @@ from intentmem.memory.deciders.scope_rule import NONE
 from intentmem.memory.errors import InputError
 from intentmem.memory.tasks import SCOPE, Candidates, Decision, Item, Task
 from intentmem.memory.types import Vector
-from intentmem.memory.write.scopes import VIEWS
+from intentmem.memory.write.scopes import USUAL, VIEWS
 
 from .base import Encodings
 from .sequence_features import CANDIDATE, TURN, Floats, Matching, features, named_arrays
@@ -44,6 +44,7 @@ _SIGNALS: Mapping[str, float] = {
     "named_again": 0,
     "named_mutual": 0,
     "numbered": 0,
+    **dict.fromkeys(USUAL, 0),
 }
 """Signals of candidates that come without any, as in a trace."""
 

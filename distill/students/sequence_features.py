@@ -18,7 +18,7 @@ from intentmem.memory.deciders.cues import read_cues
 from intentmem.memory.errors import InputError
 from intentmem.memory.tasks import Candidates, Item
 from intentmem.memory.types import Vector
-from intentmem.memory.write.scopes import RECENT
+from intentmem.memory.write.scopes import RECENT, USUAL
 
 Floats = NDArray[np.float32]
 
@@ -55,6 +55,7 @@ CANDIDATE = (
 TURN = (
     *("stay", "opens", "words", "affirms", "refers", "shifts", "begins", "asks", "commands"),
     *("after_assistant", "session_known", "session_starts", "session_turns"),
+    *USUAL,
 )
 """Features of the turn, equal for all candidates."""
 
@@ -137,6 +138,7 @@ def turn_features(item: Item, matching: Matching) -> Floats:
             *(matching.stay @ item.vector, matching.opens @ item.vector),
             *(np.log1p(cues.words), *cues[1:]),
             *(signals["after_assistant"][0], known, known * (turns == 0), np.log1p(turns)),
+            *(signals[name][0] for name in USUAL),
         ],
         np.float32,
     )

@@ -11,6 +11,7 @@ import numpy as np
 from intentmem.memory.errors import InputError
 from intentmem.memory.tasks import SCOPE, Task
 from intentmem.memory.types import Vector
+from intentmem.train_data.written import WRITTEN
 
 from ..backbone import Backbone
 from ..calibration import reliability
@@ -90,12 +91,15 @@ def train(tasks: Sequence[Task], traces: Sequence[Trace], base: Backbone, option
 
 def stacked(runs: Sequence[Run], seed: int) -> tuple[list[Run], list[Run]]:
     """Runs for the encoder and for the head: others where a source has enough, as scores of turns that an encoder
-    learnt from look better than any it will meet.
+    learnt from look better than any it will meet. What was written by hand is little, and all for the head.
     """
     for_encoder: list[Run] = []
     for_head: list[Run] = []
     for source, own in _by_source(runs).items():
         random.Random(f"{seed} {source}").shuffle(own)
+        if source == GOLD + WRITTEN:
+            for_head += own
+            continue
         most = _SIMULATED if source == GOLD + BUILT else TURNS
         kept_back = len(own) // 4 if len(own) >= _ENOUGH else 0
         if most > TURNS:

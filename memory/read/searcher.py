@@ -22,6 +22,7 @@ from ..write.vocabulary import Vocabulary
 from . import rank
 from .budget import Budget
 from .columns import ColumnCache, Columns, Floats, Ints
+from .goals import Goals
 from .matrix import MatrixCache, gathered
 from .needs import Need
 from .parts import ALL_PARTS
@@ -85,6 +86,7 @@ class Searcher:
         self._columns = ColumnCache(store)
         self.postings = PostingCache(store)
         self._matrices = MatrixCache()
+        self._goals = Goals(store)
         self._planner = Planner(decider)
         self.requirements = Requirements(store, decider, decomposer)
         self.supports = Supports(store, decider)
@@ -183,7 +185,8 @@ class Searcher:
         visible = columns.eligible(Filters(as_of=request.filters.as_of), request.before_row)
         if len(visible) > EXHAUSTIVE:
             visible = self._candidates(columns, visible, eligible, plan, query, index)
-        return self._signals(request, make_pool(columns, visible, eligible), plan, query)
+        pool = make_pool(columns, visible, eligible, self._goals.of(columns, index))
+        return self._signals(request, pool, plan, query)
 
     def _signals(self, request: SearchRequest, pool: Pool, plan: Plan, query: Vector) -> Evidence:
         index = self._store.embeddings.index(request.namespace, TURN, self._embedder.fingerprint)

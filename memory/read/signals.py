@@ -263,9 +263,9 @@ def _thread_recency(pool: Pool, session: Ints, lent: Floats) -> Floats:
 
 def _scope_lent(pool: Pool, score: Floats) -> Floats:
     """Mean of the best three scores of a turn's scope; the mean over scopes for a turn that has none."""
-    scope = pool.columns.scope[pool.positions]
+    scope = pool.goal
     known = scope != NO_SCOPE
-    best = _top_mean(scope[known], score[known], len(pool.columns.scopes.names))
+    best = _top_mean(scope[known], score[known], int(scope.max(initial=NO_SCOPE)) + 1)
     found = np.isfinite(best)
     usual = float(best[found].mean()) if found.any() else 0.0
     lent = np.full(len(scope), usual, np.float32)

@@ -45,13 +45,13 @@ class Threads:
 
 def threads_of(pool: Pool) -> Threads:
     """The runs of a pool, in its order."""
-    session, scope = pool.session, pool.columns.scope[pool.positions]
+    session, scope = pool.session, pool.goal
     begins = np.ones(len(pool), bool)
     begins[1:] = (session[1:] != session[:-1]) | (scope[1:] != scope[:-1])
     run = np.cumsum(begins) - 1
     opening = np.flatnonzero(begins)
     of_run = scope[opening]
-    known = len(pool.columns.scopes.names)
+    known = int(scope.max(initial=NO_SCOPE)) + 1
     bare = np.flatnonzero(of_run == NO_SCOPE)
     of_run = of_run.copy()
     of_run[bare] = known + np.arange(len(bare))

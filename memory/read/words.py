@@ -49,13 +49,15 @@ class Pool:
     """Turns that are scored together, in order of trajectory and time.
 
     positions: (P,) into the columns. eligible: (P,) which of them may be returned; the others only lend context.
-    shifts: for each distance d in -5..-1, 1..4 the (P,) weight with which a turn hears the one d places on.
+    shifts: for each distance d in -5..-1, 1..4 the (P,) weight with which a turn hears the one d places on. goal: (P,)
+    code of the goal that each serves, `NO_SCOPE` where it has none yet.
     """
 
     columns: Columns
     positions: Ints
     eligible: NDArray[np.bool_]
     shifts: dict[int, Floats]
+    goal: Ints
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -84,8 +86,12 @@ class Pool:
         return order[at[inside]], inside
 
 
-def make_pool(columns: Columns, positions: Ints, eligible: Ints) -> Pool:
-    """A pool of positions, of which `eligible` may be returned."""
+def make_pool(columns: Columns, positions: Ints, eligible: Ints, goals: Ints | None = None) -> Pool:
+    """A pool of positions, of which `eligible` may be returned.
+
+    Args:
+        goals: (N,) code of each turn's goal, by position; the scopes that they were placed in where None.
+    """
     order = np.lexsort((columns.seq[positions], columns.trajectory[positions]))
     ordered = positions[order]
     session, seq = columns.session[ordered], columns.seq[ordered]
@@ -97,7 +103,8 @@ def make_pool(columns: Columns, positions: Ints, eligible: Ints) -> Pool:
         here, there = _pair(len(ordered), distance)
         heard[here] = weight * ((session[here] == session[there]) & (np.abs(seq[here] - seq[there]) <= abs(distance)))
         shifts[distance] = heard
-    return Pool(columns, ordered, np.isin(ordered, eligible), shifts)
+    goal = (columns.scope if goals is None else goals)[ordered]
+    return Pool(columns, ordered, np.isin(ordered, eligible), shifts, goal)
 
 
 def _pair(n: int, distance: int) -> tuple[slice, slice]:

@@ -93,6 +93,12 @@ class ScopeWords:
             best = np.maximum(best, share)
         return Overlap(said / total, last / total, self._opened(list(weights)), lead, best)
 
+    def said_in(self, row: int, terms: Iterable[str]) -> float:
+        """Share of a turn's terms, by weight, that one scope has said before, in [0, 1]."""
+        weights = {term: weight for term in terms if (weight := self._weight(term))}
+        held = sum(weight for term, weight in weights.items() if row in self._postings.get(term, ()))
+        return held / (sum(weights.values()) or 1.0)
+
     def _weight(self, term: str) -> float:
         """Inverse scope frequency; 0 for what too many have said."""
         count, holds = len(self._lengths), len(self._postings.get(term, ()))

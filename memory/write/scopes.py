@@ -24,6 +24,14 @@ _UNKNOWN_SESSION = 0.5
 _KEEP = 0.9
 """What a scope's centroid keeps of itself at each of its turns: a half-life of about seven turns, as goals drift."""
 
+USUAL = ("usual_words", "usual_overlap", "usual_likeness")
+"""How people talk here, over users' turns that go on with a scope, late ones counting more: the logarithm of their
+terms, how much of them the scope had said, and their cosine to its centroid. Where much is said, goals are taken up by
+allusion; where little is, by name.
+"""
+_USUAL_RATE = 0.05
+"""What one turn counts of them, once there have been twenty."""
+
 RECENT = 4
 VIEWS = ("last_user", "last_assistant", "opening", "mean", *(f"recent_{place}" for place in range(RECENT)))
 """What is kept of each scope beside its centroid, which favours late turns: single turns (the recent are its latest
@@ -76,7 +84,7 @@ class ScopeTracker:
     `role_assistant`, 1 where the turn is by an assistant or a tool; `after_assistant`, 1 where the turn before it was;
     `words`, `words_last`, `words_opening`, `words_first_clause` and `words_clause`, how much of what the turn says the
     scope has said (`scope_words.Overlap`); `named`, `named_again`, `named_mutual` and `numbered`, how far the turn
-    names the scope (`scope_names.Named`).
+    names the scope (`scope_names.Named`); those of `USUAL`, alike for all candidates.
     Centroids favour a scope's latest turns. Views of the candidates: those named in `VIEWS`, zeros where a scope
     has no such turn; they are the tracker's own and hold until it next changes.
     """
@@ -94,6 +102,7 @@ class ScopeTracker:
         self._words = ScopeWords()
         self._names = ScopeNames()
         self._after_assistant = False
+        self._usual, self._usual_turns = np.zeros(len(USUAL)), 0
         self._session_turns: dict[str, int] = {}
         self._window: deque[tuple[str, str]] = deque(maxlen=WINDOW)
 
@@ -156,6 +165,7 @@ class ScopeTracker:
         known = self._known.get(scope)
         if known is None:
             raise InputError("scope", f"{scope!r} is not a scope of this trajectory")
+        self._talked(step, scope)
         known.total = known.total * _KEEP + step.vector
         known.weight = known.weight * _KEEP + 1.0
         known.size += 1
@@ -210,6 +220,7 @@ class ScopeTracker:
                 for known in self._known.values()
             ],
             "after_assistant": self._after_assistant,
+            "usual": [*self._usual.tolist(), self._usual_turns],
             "words": self._words.state(),
             "names": self._names.state(),
             "totals": np.array(totals) if totals else np.zeros((0, 0)),
@@ -230,12 +241,24 @@ class ScopeTracker:
             tracker._row_of[entry["id"]] = len(tracker._known)
             tracker._known[entry["id"]] = _Known(**{**entry, "sessions": set(entry["sessions"])}, total=total.copy())
         tracker._after_assistant = state["after_assistant"]
+        *usual, tracker._usual_turns = state["usual"]
+        tracker._usual = np.array(usual)
         tracker._words = ScopeWords.restore(state["words"])
         tracker._names = ScopeNames.restore(state["names"])
         tracker._turns_kept = np.array(state["turns_kept"], np.float32)
         for scope in tracker._known:
             tracker._refresh(scope)
         return tracker
+
+    def _talked(self, step: Step, scope: str) -> None:
+        """Count a user's turn that goes on with the scope before towards how people talk here."""
+        if step.role in _ASSISTANT or scope != self.previous:
+            return
+        row, terms = self._row_of[scope], scope_terms(step.text)
+        said = self._words.said_in(row, terms)
+        now = np.array([np.log1p(len(terms)), said, float(self._centroids[row] @ step.vector)])
+        self._usual_turns += 1
+        self._usual += (now - self._usual) * max(_USUAL_RATE, 1 / self._usual_turns)
 
     def _refresh(self, scope: str) -> None:
         row, known = self._row_of[scope], self._known[scope]
@@ -294,6 +317,7 @@ class ScopeTracker:
             "named_again": named.again,
             "named_mutual": named.mutual,
             "numbered": named.numbered,
+            **{name: np.full(n, value) for name, value in zip(USUAL, self._usual, strict=True)},
         }
         texts = tuple(f"{s.name}: {s.gist}" if s.gist != s.name else s.name for s in known)
         return Candidates(self.scopes, texts, self._centroids.copy(), signals, self._views())

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from intentmem.distill.evaluation.scope import evaluate, macro_f1, shift_f1
 from intentmem.distill.evaluation.scope_runs import gold_scopes, runs_of, walk
-from intentmem.distill.gold.scope import scope_traces
+from intentmem.distill.gold.scope import scope_traces, written_scope_traces
+from intentmem.distill.sources import load_examples, parse_source
 from intentmem.distill.splits import split_traces
 from intentmem.distill.traces import Trace, belongs
 from intentmem.memory.deciders import BaselineDecider
@@ -22,6 +24,7 @@ from intentmem.memory.types import NewTurn, Role
 from intentmem.train_data import Corpus, Trajectory
 from intentmem.train_data.schemas import Card, TurnGold
 
+HANDWRITTEN = Path(__file__).parents[1] / "handwritten" / "shopping"
 TOPICS = ("garden roses tulips", "engine motorcycle repair", "mortgage bank interest", "violin concert music")
 
 
@@ -186,3 +189,41 @@ def test_f1_counts_are_those_of_the_definition() -> None:
     confusion = np.array([[8.0, 1, 1], [2, 6, 2], [0, 0, 0]])
     assert macro_f1(confusion) == pytest.approx((16 / 20 + 12 / 17 + 0) / 3)
     assert shift_f1(confusion) == pytest.approx(2 * 8 / (10 + 10))
+
+
+def sittings(goals: str, turns: int) -> Trajectory:
+    """A session of so many turns for each letter, which is its goal."""
+    said = [(number, goal, row) for number, goal in enumerate(goals) for row in range(turns)]
+    spoken = tuple(NewTurn("user", f"{goal} {row}", session=f"s{n}", source_id=f"{n}:{row}") for n, goal, row in said)
+    golds = {f"{number}:{row}": TurnGold(scope=goal) for number, goal, row in said}
+    return Trajectory("persona", spoken, "train", golds)
+
+
+def test_sessions_of_goals_that_are_taken_up_again_are_also_given_as_one_sitting() -> None:
+    traces = scope_traces(corpus("realmem", [sittings("abacaba", 9)]))
+    by_name = {name: [t for t in traces if t.conversation == name] for name in {t.conversation for t in traces}}
+    assert set(by_name) == {"persona", "persona-one-sitting"} and len(by_name["persona"]) == 7 * 9
+    sitting = by_name["persona-one-sitting"]
+    assert all("session" not in trace.meta for trace in sitting)
+    # Only `a` is there three times; of each of its four sessions the first six turns are kept.
+    assert [str(t.fields["turn"]) for t in sitting] == [f"user: a {row}" for _ in range(4) for row in range(6)]
+
+
+def test_to_measure_on_sessions_are_left_as_they_are() -> None:
+    traces = scope_traces(corpus("realmem", [sittings("abacaba", 9)]), evaluation=True)
+    assert {trace.conversation for trace in traces} == {"persona"}
+
+
+def test_conversations_written_by_hand_are_decisions_with_the_split_that_they_name() -> None:
+    traces = written_scope_traces()
+    assert {trace.teacher for trace in traces} == {"gold:written"} and not any(belongs(SCOPE, t) for t in traces)
+    parts, _ = split_traces(traces, seed=0)
+    assert all(parts.values()) and sum(map(len, parts.values())) == len(traces)
+
+
+def test_conversations_in_the_format_of_came_bench_can_be_measured_on_and_not_learnt_from() -> None:
+    source = [parse_source(f"came_bench:{HANDWRITTEN}")]
+    found = load_examples([SCOPE], source, evaluation=True)
+    assert {trace.teacher for trace in found.traces} == {"gold:came_bench"} and len(found.traces) > 400
+    with pytest.raises(InputError, match="evaluation only"):
+        load_examples([SCOPE], source)

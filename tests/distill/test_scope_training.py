@@ -150,6 +150,13 @@ def test_the_head_gets_the_simulated_conversations_that_an_epoch_of_the_encoder_
     assert len(for_encoder) + len(for_head) <= len(made)
 
 
+def test_what_was_written_by_hand_is_all_for_the_head() -> None:
+    written = [replace(one, id=f"w{at}", source="gold:written") for at, one in enumerate(runs() * 4)]
+    for_encoder, for_head = stacked([*runs(), *written], 0)
+    assert not any(one.source == "gold:written" for one in for_encoder)
+    assert {one.id for one in written} <= {one.id for one in for_head}
+
+
 def test_a_scope_that_mixes_goals_belongs_to_the_one_of_most_of_its_late_turns() -> None:
     owners = Owners()
     for goal in ("a", "a", "a"):

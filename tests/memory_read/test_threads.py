@@ -45,19 +45,19 @@ def test_turns_of_one_goal_that_follow_one_another_are_a_run(pool: Pool) -> None
     threads = threads_of(pool)
     assert threads.opening.tolist() == [0, 3, 6, 8]
     assert threads.run.tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 3, 3]
-    assert threads.by_turn.tolist() == pool.columns.scope.tolist()
+    assert threads.by_turn.tolist() == pool.goal.tolist()
     assert interleaving(pool, threads) == alternation(pool, threads) == pytest.approx(2 / 5)
 
 
 def test_goals_that_are_never_returned_to_alternate_but_are_not_told_apart(pool: Pool) -> None:
-    pool.columns.scope[:] = [0, 0, 0, 1, 1, 1, 2, 2, 3, 3]
+    pool.goal[:] = [0, 0, 0, 1, 1, 1, 2, 2, 3, 3]
     threads = threads_of(pool)
     assert interleaving(pool, threads) == 0 and alternation(pool, threads) == pytest.approx(2 / 5)
 
-    pool.columns.scope[:] = [0, 0, 0, 1, 1, 1, 0, 0, 3, 3]
+    pool.goal[:] = [0, 0, 0, 1, 1, 1, 0, 0, 3, 3]
     assert interleaving(pool, threads_of(pool)) == 0
 
-    pool.columns.scope[:] = [0, 1, 0, 1, 0, 1, 0, 2, 0, 1]
+    pool.goal[:] = [0, 1, 0, 1, 0, 1, 0, 2, 0, 1]
     half = threads_of(pool)
     assert 0 < interleaving(pool, half) <= alternation(pool, half)
 
@@ -76,7 +76,7 @@ def test_what_an_opening_says_once_weighs_less_than_what_each_says(memory: Memor
 
 
 def test_turns_without_a_goal_are_threads_of_their_own(pool: Pool) -> None:
-    pool.columns.scope[:] = -1
+    pool.goal[:] = -1
     threads = threads_of(pool)
     assert threads.opening.tolist() == [0] and interleaving(pool, threads) == 0
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from intentmem.memory.types import Role, Vector
 from intentmem.memory.write.scope_words import ScopeWords, scope_clauses, scope_terms
-from intentmem.memory.write.scopes import RECENT, VIEWS, ScopeTracker, Step
+from intentmem.memory.write.scopes import RECENT, USUAL, VIEWS, ScopeTracker, Step
 
 START = datetime(2025, 5, 1, tzinfo=UTC)
 
@@ -68,6 +68,25 @@ def test_it_is_told_whether_an_assistant_spoke_last() -> None:
     assert tracker.propose(step(unit(1))).candidates.signals["after_assistant"].tolist() == [0]
     tracker.place(step(unit(2), "tool"), "a")
     assert tracker.propose(step(unit(1))).candidates.signals["after_assistant"].tolist() == [1]
+
+
+def test_it_is_told_how_people_talk_here_by_the_users_turns_that_go_on() -> None:
+    def said(text: str, place: int, role: Role = "user") -> Step:
+        return Step(unit(place), role, START, None, text)
+
+    def usual(tracker: ScopeTracker) -> list[float]:
+        return [float(tracker.propose(step(unit(0))).candidates.signals[name][0]) for name in USUAL]
+
+    tracker = ScopeTracker("n", "t")
+    tracker.open(said("roses and tulips", 1), "a", "a")
+    tracker.place(said("many words of an assistant, all of them new", 2, "assistant"), "a")
+    tracker.open(said("engine oil", 3), "b", "b")
+    assert usual(tracker) == [0, 0, 0]
+    tracker.place(said("engine valve", 3), "b")
+    words, overlap, likeness = before = usual(tracker)
+    assert words == pytest.approx(np.log1p(2)) and 0 < overlap < 1 and likeness == pytest.approx(1)
+    tracker.place(said("tulips", 1), "a")
+    assert usual(tracker) == before
 
 
 @settings(max_examples=30, deadline=None)
