@@ -28,6 +28,7 @@ SUBJECTS = {
         "equity",
         "term",
     ],
+    "kitchen": ["oven", "knife", "whisk", "dough", "saucepan", "recipe", "flour", "simmer", "ladle", "apron"],
 }
 SHORT = ("How much is it?", "Around ten.", "And when?", "At nine.")
 
@@ -36,6 +37,11 @@ def said(subject: str, run: int) -> list[str]:
     """Four turns about a subject, each in other of its words."""
     words = SUBJECTS[subject]
     return [" ".join(words[(run + at + step) % 10] for step in range(6)) for at in range(4)]
+
+
+def talk(runs: int) -> list[list[str]]:
+    """Runs about three subjects in turn."""
+    return [said(tuple(SUBJECTS)[at % 3], at) for at in range(runs)]
 
 
 def remembered(memory: Memory, runs: list[list[str]], trajectory: str = "t") -> Columns:
@@ -54,9 +60,7 @@ def goals_of(memory: Memory, columns: Columns, goals: Goals | None = None) -> li
 
 
 def test_runs_that_say_alike_are_of_one_goal_although_each_was_placed_alone(quick: Memory) -> None:
-    subjects = ["garden", "engine", "mortgage"] * 5
-    found = goals_of(quick, remembered(quick, [said(subject, at) for at, subject in enumerate(subjects)]))
-    assert found == [("garden", "engine", "mortgage").index(subject) for subject in subjects]
+    assert goals_of(quick, remembered(quick, talk(15))) == [0, 1, 2] * 5
 
 
 def test_where_what_is_said_tells_nothing_scopes_stay_as_they_were_placed(quick: Memory) -> None:
@@ -70,31 +74,31 @@ def test_few_runs_are_what_they_are(quick: Memory) -> None:
 
 
 def test_runs_of_several_trajectories_are_never_of_one_goal(quick: Memory) -> None:
-    runs = [said(("garden", "engine")[at % 2], at) for at in range(10)]
+    runs = talk(12)
     remembered(quick, runs, "one")
     found = goals_of(quick, remembered(quick, runs, "other"))
-    assert len(set(found)) == 4 and not set(found[:10]) & set(found[10:])
+    assert len(set(found)) == 6 and not set(found[:12]) & set(found[12:])
 
 
 def test_a_turn_without_a_scope_has_no_goal(quick: Memory) -> None:
-    columns = remembered(quick, [said(("garden", "engine")[at % 2], at) for at in range(10)])
+    columns = remembered(quick, talk(12))
     columns.scope[4:8] = NO_SCOPE
-    assert goals_of(quick, columns)[:4] == [0, NO_SCOPE, 0, 1]
+    assert goals_of(quick, columns)[:4] == [0, NO_SCOPE, 2, 0]
 
 
 def test_what_is_added_later_is_grouped_with_what_was_there(quick: Memory) -> None:
-    goals, runs = Goals(quick.store), [said(("garden", "engine")[at % 2], at) for at in range(10)]
+    goals, runs = Goals(quick.store), talk(12)
     before = goals_of(quick, remembered(quick, runs), goals)
-    after = goals_of(quick, remembered(quick, [said("engine", 3), said("mortgage", 1)]), goals)
-    assert before == [0, 1] * 5 and after == [*before, 1, 2]
+    after = goals_of(quick, remembered(quick, [said("engine", 3), said("kitchen", 1)]), goals)
+    assert before == [0, 1, 2] * 4 and after == [*before, 1, 3]
 
 
 def test_of_many_runs_a_new_one_counts_to_the_goal_of_its_scope_until_all_are_grouped_again(quick: Memory) -> None:
-    goals, runs = Goals(quick.store), [said(("garden", "engine")[at % 2], at) for at in range(64)]
+    goals, runs = Goals(quick.store), talk(66)
     before = goals_of(quick, remembered(quick, runs), goals)
     columns = remembered(quick, [said("engine", 3), said("garden", 1)])
     columns.scope[-8:-4], columns.scope[-4:] = 1, 99
-    assert before == [0, 1] * 32 and goals_of(quick, columns, goals) == [*before, 1, 2]
+    assert before == [0, 1, 2] * 22 and goals_of(quick, columns, goals) == [*before, 1, 3]
     columns = remembered(quick, [said("engine", 5)])
     columns.scope[-12:-8], columns.scope[-8:-4] = 1, 99
     assert goals_of(quick, columns, goals) == [*before, 1, 0, 1]
