@@ -37,12 +37,14 @@ _KEPT = 8
 
 @dataclass(slots=True)
 class _Known:
-    """What was worked out for a namespace: terms of its turns by position, and the goals of so many runs."""
+    """What was worked out for a namespace when it had so many runs: terms and, where they tell, goals of its turns by
+    position.
+    """
 
     epoch: int
     terms: list[list[str]] = field(default_factory=list)
     runs: int = 0
-    of_run: Ints | None = None
+    goal: Ints | None = None
 
 
 class Goals:
@@ -70,22 +72,23 @@ class Goals:
         if count > known.runs + known.runs // _GROWTH:
             known = self._grouped(columns, order, run, known, index)
             self._known.put(columns.namespace, known)
-        if known.of_run is None:
+        if known.goal is None:
             return columns.scope
-        first = np.flatnonzero(np.diff(run, prepend=-1))
+        first = order[np.flatnonzero(np.diff(run, prepend=-1))]
         found = np.empty(len(columns), np.int64)
-        found[order] = _with_new(known.of_run, columns.scope[order[first]])[run]
+        found[order] = _with_new(known.goal, first, columns.scope[first])[run]
         return np.where(columns.scope == NO_SCOPE, NO_SCOPE, found)
 
     def _grouped(self, columns: Columns, order: Ints, run: Ints, known: _Known, index: VectorIndex) -> _Known:
         terms = known.terms + self._terms(columns, len(known.terms))
         vectors, _ = gathered(index, columns.rows)
         pieces = np.split(order, np.flatnonzero(np.diff(run)) + 1)
-        of_run: Ints | None = None
+        goal: Ints | None = None
         if telling(pieces, terms, vectors) >= _TELLING:
             first = np.array([piece[0] for piece in pieces])
-            of_run = grouped(_likeness(columns, first, alike(pieces, terms, vectors)), _LEAST)
-        return _Known(columns.epoch, terms, len(pieces), of_run)
+            goal = np.empty(len(columns), np.int64)
+            goal[order] = grouped(_likeness(columns, first, alike(pieces, terms, vectors)), _LEAST)[run]
+        return _Known(columns.epoch, terms, len(pieces), goal)
 
     def _terms(self, columns: Columns, start: int) -> list[list[str]]:
         """Terms of the turns from a position on; none of one that was removed since."""
@@ -102,12 +105,18 @@ def _runs(columns: Columns, order: Ints) -> Ints:
     return np.cumsum(begins) - 1
 
 
-def _with_new(of_run: Ints, scope: Ints) -> Ints:
-    """Goals of all runs, (R,): of those that are not grouped yet, by the scope, (R,), that they were placed in."""
-    goals, known = of_run.tolist(), dict(zip(scope.tolist(), of_run.tolist(), strict=False))
-    for run in range(len(goals), len(scope)):
-        goals.append(known.setdefault(int(scope[run]), max(goals) + 1))
-    return np.array(goals, np.int64)
+def _with_new(goal: Ints, first: Ints, scope: Ints) -> Ints:
+    """Goals of all runs, (R,), by their first turns and scopes: of new ones, that of the last run of their scope, or one
+    of their own.
+    """
+    found, latest, fresh = np.empty(len(first), np.int64), dict[int, int](), int(goal.max()) + 1
+    for run, (at, placed) in enumerate(zip(first.tolist(), scope.tolist(), strict=True)):
+        if at < len(goal):
+            latest[placed] = int(goal[at])
+        elif placed not in latest:
+            latest[placed], fresh = fresh, fresh + 1
+        found[run] = latest[placed]
+    return found
 
 
 def _likeness(columns: Columns, first: Ints, found: Floats) -> Floats:

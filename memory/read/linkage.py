@@ -25,7 +25,7 @@ def grouped(alike: Floats, least: float) -> Ints:
     size = np.ones(n)
     best = between.argmax(axis=1)
     score = between[np.arange(n), best]
-    while (top := int(score.argmax())) >= 0 and score[top] >= least:
+    while score[top := int(score.argmax())] >= least:
         kept, gone = sorted((top, int(best[top])))
         _join(between, size, kept, gone)
         member[member == gone] = kept

@@ -104,6 +104,15 @@ def test_of_many_runs_a_new_one_counts_to_the_goal_of_its_scope_until_all_are_gr
     assert goals_of(quick, columns, goals) == [*before, 1, 0, 1]
 
 
+def test_a_new_run_of_an_earlier_trajectory_leaves_those_of_later_ones_what_they_are(quick: Memory) -> None:
+    goals = Goals(quick.store)
+    remembered(quick, talk(66), "one")
+    before = goals_of(quick, remembered(quick, talk(66), "other"), goals)
+    columns = remembered(quick, [said("engine", 3)], "one")
+    columns.scope[-4:] = 1
+    assert goals_of(quick, columns, goals) == [*before, before[1]]
+
+
 def test_halves_of_a_run_find_each_other_where_words_tell(quick: Memory) -> None:
     rng = np.random.default_rng(0)
     pieces = [np.arange(at, at + 4) for at in range(0, 80, 4)]
