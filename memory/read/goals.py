@@ -106,8 +106,8 @@ def _runs(columns: Columns, order: Ints) -> Ints:
 
 
 def _with_new(goal: Ints, first: Ints, scope: Ints) -> Ints:
-    """Goals of all runs, (R,), by their first turns and scopes: of new ones, that of the last run of their scope, or one
-    of their own.
+    """Goals of all runs, (R,), by their first turns and scopes: of new ones, that of the last run of their scope, or
+    one of their own.
     """
     found, latest, fresh = np.empty(len(first), np.int64), dict[int, int](), int(goal.max()) + 1
     for run, (at, placed) in enumerate(zip(first.tolist(), scope.tolist(), strict=True)):
