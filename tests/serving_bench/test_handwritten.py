@@ -13,13 +13,12 @@ HANDWRITTEN = Path(__file__).parent.parent / "handwritten"
 
 
 @pytest.mark.real
-@pytest.mark.parametrize(("name", "questions"), [("shopping", 40), ("portugal", 32), ("sicily", 28)])
-def test_goals_of_natural_talk_help_to_find_the_evidence(name: str, questions: int, tmp_path: Path) -> None:
-    plan = QualityPlan(corpus="came_bench", path=HANDWRITTEN / name, recipes=("fused",), samples=10)
+def test_goals_of_natural_talk_help_to_find_the_evidence(tmp_path: Path) -> None:
+    plan = QualityPlan(corpus="came_bench", path=HANDWRITTEN, recipes=("fused",), samples=10)
     with open_memory(tmp_path / "memory") as memory:
         rows = run(plan, memory).rows
     found = {(row.subject, row.metric): row.value for row in rows if row.group == "all"}
-    assert {row.n for row in rows if row.group == "all"} == {questions}
+    assert {row.n for row in rows if row.group == "all"} == {128}
     for metric in ("R@1024tok", "all@1024tok", "R@4096tok", "all@4096tok"):
         best = max(found["baseline:dense", metric], found["baseline:bm25", metric], found["baseline:rrf", metric])
-        assert found["fused", metric] >= best, metric
+        assert found["fused", metric] >= best + 0.05, metric
